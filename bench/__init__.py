@@ -1,0 +1,1 @@
+"""Floor 3: benchmarks and the records they write."""

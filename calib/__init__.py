@@ -1,0 +1,1 @@
+"""Floor 3: enrolment, thresholds and rooms."""

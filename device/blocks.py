@@ -1,0 +1,80 @@
+"""What travels from the microphones to the session: blocks of samples that describe themselves."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Samples = NDArray[np.float32]
+
+
+class Flag(enum.IntFlag):
+    """What is known about a block besides its samples."""
+
+    NONE = 0
+    OVERFLOW = 1  # the host reported lost input somewhere before or in this block
+    GAP = 2  # samples are missing right before this block: its start is past the end of the one before
+    SILENT = 4  # every sample of every channel is exactly zero
+    CLIPPED = 8  # at least one channel touches full scale
+    OVERLOAD = 16  # the consumer fell behind; what this block says may be too old to act on
+    WORDS_LOST = 32  # the recogniser gave no answer in time for speech that ends in this block
+
+
+@dataclass(frozen=True, slots=True)
+class AudioBlock:
+    """A stretch of sound.
+
+    `samples` is float32 of shape (n, channels), full scale 1.0; `rate` in Hz; `start` is the index of the first
+    sample on the source's own clock, counted in samples at `rate` from the start of the source, lost samples included.
+    """
+
+    samples: Samples
+    rate: int
+    start: int
+    flags: Flag = Flag.NONE
+
+    @property
+    def channels(self) -> int:
+        return int(self.samples.shape[1])
+
+    @property
+    def end(self) -> int:
+        """Index of the sample after the last one."""
+        return self.start + int(self.samples.shape[0])
+
+    @property
+    def start_seconds(self) -> float:
+        return self.start / self.rate
+
+    @property
+    def end_seconds(self) -> float:
+        return self.end / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFault:
+    """Trouble in a source, in its place between the blocks.
+
+    `fatal`: nothing more comes from this source. Otherwise it goes on where it can.
+    """
+
+    code: str
+    message: str
+    fatal: bool = False
+
+
+class Source(Protocol):
+    """Something that yields blocks in order. `name` is what events call it: the path as given, or the device's name."""
+
+    name: str
+    rate: int
+    channels: int
+
+    def blocks(self) -> Iterator[AudioBlock | SourceFault]: ...
+
+    def close(self) -> None: ...
