@@ -56,6 +56,21 @@ class AudioBlock:
         return self.end / self.rate
 
 
+FULL_SCALE = 32767 / 32768
+"""From this magnitude on a sample touches full scale: the largest value that int16 can hold."""
+
+
+def level_flags(samples: Samples) -> Flag:
+    """SILENT and CLIPPED as they apply to samples of shape (n, channels). Without samples neither holds."""
+    if samples.size == 0:
+        return Flag.NONE
+    # NaN compares false to everything: such a block is neither silent nor clipped.
+    high, low = float(np.max(samples)), float(np.min(samples))
+    if high == 0.0 and low == 0.0:
+        return Flag.SILENT
+    return Flag.CLIPPED if high >= FULL_SCALE or low <= -FULL_SCALE else Flag.NONE
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFault:
     """Trouble in a source, in its place between the blocks.

@@ -1,0 +1,132 @@
+"""Microphone arrays: what each channel carries, which one the recogniser hears, how near is near."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from voxgate.device.errors import InputError
+
+PROFILES = Path(__file__).parent / "profiles"
+MOST_CHANNELS = 16
+
+Role = Literal["mic", "processed", "reference", "unused"]
+Position = tuple[float, float, float]
+
+
+class ArrayProfile(BaseModel):
+    """One array. Channels are counted from 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", description="lower-case letters, digits and hyphens")
+    description: str = ""
+    channels: int = Field(ge=1, le=MOST_CHANNELS)
+    roles: tuple[Role, ...]
+    """One a channel: `mic` is a raw microphone, `processed` the device's own mix or beam, `reference` what the
+    device plays, `unused` nothing."""
+    recogniser: int = Field(0, ge=0, description="channel that speech detection, speaker model and recogniser hear")
+    near_radius_m: float = Field(0.9, gt=0, le=5, description="speech from within this distance is near")
+    wearable: bool = False
+    """Worn by the speaker: its microphones keep their places relative to the wearer's mouth."""
+    positions_m: tuple[Position | None, ...] | None = None
+    """Place of each channel's microphone in metres, in axes of the device's own; None where unknown."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(self.roles) != self.channels:
+            raise ValueError(f"{self.channels} channels but {len(self.roles)} roles")
+        if self.recogniser >= self.channels:
+            raise ValueError(f"recogniser channel {self.recogniser} of {self.channels} channels, counted from 0")
+        if self.roles[self.recogniser] not in ("mic", "processed"):
+            raise ValueError(f"recogniser channel {self.recogniser} is {self.roles[self.recogniser]}, not a microphone")
+        if self.positions_m is not None and len(self.positions_m) != self.channels:
+            raise ValueError(f"{self.channels} channels but {len(self.positions_m)} positions")
+        return self
+
+    @property
+    def mics(self) -> tuple[int, ...]:
+        """Channels that carry a raw microphone, in order."""
+        return self.with_role("mic")
+
+    @property
+    def references(self) -> tuple[int, ...]:
+        """Channels that carry what the device plays, in order."""
+        return self.with_role("reference")
+
+    def with_role(self, role: Role) -> tuple[int, ...]:
+        return tuple(channel for channel, have in enumerate(self.roles) if have == role)
+
+
+def built_in_arrays() -> dict[str, ArrayProfile]:
+    """The arrays that ship with voxgate, by name, the smallest first."""
+    arrays = [_read(path) for path in PROFILES.glob("*.toml")]
+    return {array.name: array for array in sorted(arrays, key=lambda array: (array.channels, array.name))}
+
+
+def load_array(name_or_path: str | Path) -> ArrayProfile:
+    """A built-in array by name, or one of your own by the path of its TOML file.
+
+    Raises InputError that lists what exists for an unknown name, and names file and field for a bad file.
+    """
+    text = str(name_or_path)
+    built_in = PROFILES / f"{text}.toml"
+    if "/" not in text and "\\" not in text and built_in.is_file():
+        return _read(built_in)
+    path = Path(text)
+    if path.suffix == ".toml" or path.is_file():
+        return _read(path)
+    generic = text.removeprefix("generic-")
+    if generic != text and generic.isascii() and generic.isdigit() and 1 <= int(generic) <= MOST_CHANNELS:
+        return _generic(int(generic))
+    known = ", ".join(built_in_arrays())
+    raise InputError(f"no array profile {text!r}: there are {known}, generic-N (1 to {MOST_CHANNELS}), or a .toml file")
+
+
+def array_for(channels: int) -> ArrayProfile:
+    """What to assume of a source that nothing else is known of: `mono`, `stereo`, or as many equal microphones.
+
+    Raises InputError unless 1 <= channels <= 16.
+    """
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise InputError(f"{channels} channels, but an array has 1 to {MOST_CHANNELS}")
+    plain = {1: "mono", 2: "stereo"}.get(channels)
+    return load_array(plain) if plain else _generic(channels)
+
+
+def _generic(channels: int) -> ArrayProfile:
+    mic: Role = "mic"
+    return ArrayProfile(
+        name=f"generic-{channels}",
+        description=f"{channels} microphones of which nothing more is known",
+        channels=channels,
+        roles=(mic,) * channels,
+        recogniser=0,
+        near_radius_m=0.9,
+    )
+
+
+@lru_cache(maxsize=32)
+def _read_text(text: str, source: str) -> ArrayProfile:
+    try:
+        return ArrayProfile.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: not TOML ({error}): correct it there") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        reason = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{source}: {field + ': ' if field else ''}{reason}: correct the array profile") from error
+
+
+def _read(path: Path) -> ArrayProfile:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"{path}: array profile cannot be read ({reason}): check the name") from error
+    return _read_text(text, str(path))
