@@ -1,0 +1,64 @@
+"""`voxgate decide`: words only, the text-only control. No audio, no source, no distance: what the words alone ask for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from voxgate.models.evidence import Understood
+from voxgate.models.settings import GateSettings
+from voxgate.models.tools import grammar
+from voxgate.models.tools.schema import ToolSet, load_tools
+from voxgate.models.tools.understand import understand
+
+
+def decide(text: str, tools_path: Path | None, json_output: bool) -> int:
+    """Print the canonical output for a text, or all that is known about it as one JSON object. Returns the exit status.
+
+    Raises InputError for a bad tools file.
+    """
+    tools = load_tools(tools_path)
+    record = decision(text, tools, reference=datetime.now())
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False) if json_output else str(record["output"])
+    # A terminal that cannot show a character gets it escaped rather than a traceback.
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding))
+    return 0
+
+
+def decision(text: str, tools: ToolSet, reference: datetime | None = None) -> dict[str, Any]:
+    """What the words alone come to: action, tool, params, normalised, missing, output, addressed, reasons, text."""
+    understood = understand(text, tools, reference=reference)
+    threshold = GateSettings().addressed_threshold
+    reasons = list(understood.reasons)
+    action = _action(understood)
+    if action != "mute" and understood.addressed < threshold:
+        action, reasons = "mute", ["not_addressed"]
+    words = text.split()
+    first, last = understood.span
+    output = grammar.render(action, understood.tool, understood.params, " ".join(words))
+    checked = grammar.parse(output, tools)
+    if action == "tool" and not isinstance(checked, grammar.Parsed):
+        action, output, reasons = "mute", grammar.MUTE, ["malformed_call"]
+    acts = action != "mute"
+    return {
+        "action": action,
+        "tool": understood.tool if acts else None,
+        "params": understood.params if acts and understood.tool else None,
+        "normalised": understood.normalised if acts else {},
+        "missing": list(understood.missing) if acts else [],
+        "output": output,
+        "addressed": round(understood.addressed, 4),
+        "reasons": reasons,
+        "text": text,
+        "span": [first, last],
+    }
+
+
+def _action(understood: Understood) -> str:
+    if understood.reasons:
+        return "mute"
+    return {"tool": "tool", "answer": "answer"}.get(understood.kind, "mute")
