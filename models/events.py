@@ -12,8 +12,8 @@ MACHINE_FIELDS = frozenset({"compute_ms", "audio_age_ms", "rtf"})
 """Fields that depend on the machine; two runs are compared without them."""
 
 REASONS = (
-    "fault", "overload", "words_lost", "silent_input", "dead_channel", "own_playback", "no_speech", "other_speaker", "far_field",
-    "too_short", "unknown_speaker", "unauthorised_words", "self_talk", "side_talk", "not_addressed", "no_request",
+    "fault", "overload", "words_lost", "silent_input", "dead_channel", "own_playback", "no_speech", "other_speaker",
+    "far_field", "too_short", "unknown_speaker", "unauthorised_words", "self_talk", "side_talk", "not_addressed", "no_request",
     "malformed_call", "unsupported_params", "low_confidence",
 )  # fmt: skip
 """Every reason for a mute, the strongest first: input that cannot be trusted, then who and where, then the words."""

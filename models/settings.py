@@ -19,8 +19,11 @@ class GateSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    wearer_threshold: float = Field(
-        0.5, gt=0, lt=1, description="least calibrated probability that the speaker is the authorised one"
+    wearer_threshold: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="least probability that the speaker is the authorised one; unset: the profile's or the model's own",
     )
     near_threshold: float = Field(
         0.5,

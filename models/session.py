@@ -1,0 +1,437 @@
+"""The session: blocks of sound in, events out. Synchronous, deterministic, on the sample clock.
+
+The same samples give the same events however they are cut into blocks. A clock may be handed in to fill the fields that
+tell how long things took; nothing is ever decided by it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from voxgate.device.arrays import ArrayProfile, load_array
+from voxgate.device.blocks import AudioBlock
+from voxgate.models.authority import make_authority
+from voxgate.models.blocks import BlockReporter, Status
+from voxgate.models.chunker import Chunker, Frame
+from voxgate.models.deciding import PAUSE_FRAMES, Decider, Draft
+from voxgate.models.distance import near_judge
+from voxgate.models.events import Block, Decision, Event, Fault, Summary, strongest_first
+from voxgate.models.evidence import Floats, WordsLost
+from voxgate.models.extractors import Extractors
+from voxgate.models.gate import MARK_REASONS, LearnedGate
+from voxgate.models.profile import WearerProfile
+from voxgate.models.settings import FRAME, RATE, GateSettings
+from voxgate.models.tools.schema import ToolSet
+from voxgate.models.turns import FRAME_SECONDS, SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
+from voxgate.models.vad import Vad
+from voxgate.models.watch import Watch
+
+DRAFT_FRAMES = frames_of(1.2)
+"""While speech goes on, words are decoded at most this often."""
+LONGEST_DRAFT_FRAMES = frames_of(8.0)
+"""No drafts of unbroken speech longer than this: it is decoded at its next pause."""
+
+
+class Session:
+    """One session over one source of `rate` Hz on one array.
+
+    `reference`: the date and time that "tomorrow" is counted from. `learned_gate` may add reasons to mute. `clock`:
+    seconds, read only to fill `compute_ms`, `rtf` and `costs`. Raises InputError when the profile was made with another
+    speaker model.
+    """
+
+    def __init__(
+        self,
+        extractors: Extractors,
+        settings: GateSettings,
+        array: ArrayProfile,
+        tools: ToolSet,
+        *,
+        source: str,
+        rate: int,
+        profile: WearerProfile | None = None,
+        forced: bool = False,
+        learned_gate: LearnedGate | None = None,
+        reference: datetime | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        speaker = extractors.speaker
+        authority = make_authority(speaker, profile, forced, settings.initiator_seconds)
+        threshold = settings.wearer_threshold or 1 / (1 + math.exp(-speaker.threshold_llr(profile)))
+        self.source = source
+        self.settings = settings
+        self.array = array
+        self.mode = authority.mode
+        self.costs: dict[str, float] = {}
+        """Seconds of computing by stage, where a clock was given."""
+        self._clock = clock or (lambda: 0.0)
+        self._encoder = speaker.encoder
+        self._speaker = speaker
+        self._decider = Decider(
+            extractors, settings, threshold, tools, authority, source, learned_gate, reference, self._stage
+        )
+        own_array = profile is not None and profile.array == array.name
+        self._near_stats = profile.near if profile is not None else None
+        self._judge = near_judge(array, profile.signature if profile and own_array else None, self._near_stats)
+        self._near_channels = list(array.mics) or [array.recogniser]
+        self._watch = Watch(array, frames_of(settings.silent_input_seconds))
+        self._vad = Vad(extractors.vad)
+        self._chunker = Chunker(rate, array.channels)
+        self._listener = Listener(settings)
+        self._tools = tools
+        self._now_samples = 0
+        self._blocks = BlockReporter(source)
+        self._shown_turn = -1  # first frame of the turn that the blocks' status speaks of
+        self._draft: Draft | None = None
+        self._ready: tuple[str, float] | None = None  # a complete call, and when the words first made it
+        self._pending: list[Decision] = []
+        self._utterances = 0
+        self._acts: list[Decision] = []
+        self._lags: list[float] = []
+        self._ended = False
+        self._spent_seconds = 0.0
+        self._total_seconds = 0.0
+
+    # -- in and out -------------------------------------------------------------------------------------------------
+
+    def push(self, block: AudioBlock, audio_age_seconds: float = 0.0) -> list[Event]:
+        """Take a block; returns what it made known. `audio_age_seconds` is only passed through to block events."""
+        events: list[Event] = []
+        with self._timed(events, audio_age_seconds):
+            for frame in self._chunker.push(block):
+                self._hear_safely(frame, events)
+        return events
+
+    def fault(self, code: str, message: str) -> list[Event]:
+        """Trouble outside the samples (a device that went away). What is under way or pending does not act."""
+        events: list[Event] = [self._fault(code, message)]
+        if self._listener.turn is not None:
+            self._listener.turn.marks.add("device")
+        self._cancel_pending("fault", events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The source is over: endpoint and commit windows count as passed. Returns the last events, the summary last."""
+        if self._ended:
+            return []
+        self._ended = True
+        events: list[Event] = []
+        with self._timed(events, 0.0):
+            for frame in self._chunker.finish():
+                self._hear_safely(frame, events)
+            if self._listener.turn is not None:
+                self._decide_safely(events)
+            for decision in self._pending:
+                self._commit(decision, events)
+            self._pending.clear()
+            events += [self._fault(trouble.code, trouble.message) for trouble in self._watch.end(self._total_samples)]
+            if self._total_samples > self._blocks.start:
+                events.append(self._blocks.emit(self._total_samples, self._now, speaking=False))
+            if not self._utterances:
+                self._mute_all(events)
+        events.append(self._summary())
+        return events
+
+    # -- frames -----------------------------------------------------------------------------------------------------
+
+    def _hear_safely(self, frame: Frame, events: list[Event]) -> None:
+        """A frame that a model fails on is a fault, and what was under way is muted: a failure is never a decision."""
+        try:
+            self._hear(frame, events)
+        except Exception as error:
+            self._fail(error, events)
+
+    def _decide_safely(self, events: list[Event]) -> None:
+        try:
+            self._endpoint(events)
+        except Exception as error:
+            self._fail(error, events)
+
+    def _fail(self, error: Exception, events: list[Event]) -> None:
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        events.append(self._fault("model", f"could not judge the sound here ({message[:300]})"))
+        self._cancel_pending("fault", events)
+        turn, self._listener.turn, self._draft, self._ready = self._listener.turn, None, None, None
+        if turn is not None and turn.speech_frames:
+            self._utterances += 1
+            end = min(turn.t1, self._now)
+            events.append(self._mute(turn.t0, end, {"fault"}))
+
+    def _hear(self, frame: Frame, events: list[Event]) -> None:
+        self._now_samples = min((frame.index + 1) * FRAME, self._total_samples)
+        with self._stage("health"):
+            troubles = self._watch.see(frame)
+        for trouble in troubles:
+            events.append(self._fault(trouble.code, trouble.message))
+            if trouble.mark is not None:  # a pending act does not survive lost or late samples
+                self._cancel_pending(MARK_REASONS[trouble.mark], events)
+            if trouble.code == "mono_fallback":
+                self._fall_back()
+        mono = np.ascontiguousarray(frame.samples[:, self.array.recogniser])
+        with self._stage("vad"):
+            probability = self._vad(mono)
+        with self._stage("near"):
+            row = self._judge.features(np.ascontiguousarray(frame.samples[None, :, self._near_channels]))[0]
+        speech = self._listener.hear(frame.index, probability, mono, row, frame.marks)
+        if speech:
+            self._follow(events)
+        turn = self._listener.turn
+        if turn is not None and turn.silence_frames == PAUSE_FRAMES:
+            self._look(turn, over=True)
+        if self._listener.over:
+            self._endpoint(events)
+        for decision in [d for d in self._pending if d.t_commit is not None and self._now >= d.t_commit]:
+            self._pending.remove(decision)
+            self._commit(decision, events)
+        speaking = self._listener.turn is not None
+        events += self._blocks.count(frame.index * FRAME, self._now_samples, speech, speaking)
+
+    def _fall_back(self) -> None:
+        """The channels are not what the profile says: go on with the recogniser's channel as one microphone."""
+        self._judge = near_judge(load_array("mono"), None, None)
+        self._near_channels = [self.array.recogniser]
+        self._listener.noise = None
+        turn = self._listener.turn
+        if turn is not None:
+            turn.rows = list(self._judge.features(np.stack(turn.samples)[:, :, None]))
+            turn.noise = None
+            turn.near_windows.clear()
+
+    def _follow(self, events: list[Event]) -> None:
+        """After a speech frame: new windows, a change of speaker, words at a bounded rate."""
+        turn = self._listener.turn
+        assert turn is not None
+        with self._stage("speaker"):
+            new = turn.step(self._encoder, self._judge)
+        if new and not self._decider.granted:
+            cut = self._change(turn, at_end=False)
+            if cut is not None:
+                self._listener.turn = turn.split(cut)
+                self._close(turn, events)
+                return
+        last = self._draft.speech_frames if self._draft else 0
+        due = turn.speech_frames - last >= DRAFT_FRAMES and turn.frames <= LONGEST_DRAFT_FRAMES
+        if new or due:
+            self._look(turn, over=False, words=due)
+
+    def _change(self, turn: Turn, at_end: bool) -> int | None:
+        """Frame position where the speaker changes inside a turn, None where he does not.
+
+        A sign of a change between two stretches that both pass by themselves as near, or as the authorised voice, is taken
+        for a false alarm: it must not make a command of the second half of "I should really call my sister".
+        """
+        cut = turn.near_change(at_end)
+        if cut is not None and not (self._is_near(turn, 0, cut) and self._is_near(turn, cut, turn.frames)):
+            return cut
+        with self._stage("speaker"):
+            cut = turn.speaker_change(self._windows_differ, self._speaker.calibration.change_threshold, at_end)
+        if cut is None:
+            return None
+        sides = ([w for w in turn.windows if w.last < cut], [w for w in turn.windows if w.first >= cut])
+        return None if all(side and all(self._is_source(w.embedding) for w in side) for side in sides) else cut
+
+    def _is_near(self, turn: Turn, first: int, past: int) -> bool:
+        with self._stage("near"):
+            p = turn.near(self._judge, first, past).p
+        return p is not None and p >= self.settings.near_threshold
+
+    def _windows_differ(self, a: Floats | None, b: Floats | None) -> float | None:
+        seconds = WINDOW_FRAMES * FRAME_SECONDS
+        return self._speaker.speakers_differ(a, b, seconds, seconds)
+
+    def _is_source(self, embedding: Floats | None) -> bool:
+        p = self._decider.authority.window(embedding, WINDOW_FRAMES * FRAME_SECONDS).p
+        return p is not None and p >= self._decider.wearer_threshold
+
+    def _look(self, turn: Turn, over: bool, words: bool = True) -> None:
+        """Update the status from the speech so far, and decode it when who and where pass so far.
+
+        `over`: the turn may have ended, so its whole voice is judged and all its words are shown.
+        """
+        recent = turn.speech_positions[-WINDOW_FRAMES:]
+        if not len(recent):
+            return
+        with self._stage("speaker"):
+            embedding = turn.embedding(self._encoder) if over or turn.windows else None
+            speaker = self._decider.authority.window(embedding, turn.speech_seconds)
+        with self._stage("near"):
+            near = turn.near(self._judge, int(recent[0]), int(recent[-1]) + 1)
+        if self._shown_turn != turn.first:
+            self._shown_turn, self._blocks.status = turn.first, Status()
+        status = self._blocks.status
+        status.wearer, status.near = speaker.p, near.p
+        reasons = self._decider.withheld(self._decider.evidence(turn, speaker, near))
+        if reasons - {"unknown_speaker", "too_short", "low_confidence"}:
+            status.state = "hold"
+            return
+        # Without an initiator the source is unknown until the endpoint, where this very turn may become it.
+        founding = self.mode == "initiator" and over and near.p is not None and speaker.p is None
+        if not words or (reasons and not founding):
+            return
+        if self._draft is not None and self._draft.speech_frames == turn.speech_frames:
+            return
+        try:
+            draft = self._decider.decode(turn)
+        except WordsLost:
+            return  # asked again at the endpoint, where the loss is reported
+        self._show(draft, over)
+
+    def _show(self, draft: Draft, over: bool) -> None:
+        """Put words into the status: all of them when the turn may be over, else those that two decodes agree on."""
+        before, self._draft = self._draft, draft
+        said = draft.decoded.text.split()
+        stable = said if over else said[: _agreement(before.decoded.text.split() if before else [], said)]
+        status = self._blocks.status
+        if over or len(stable) > len(status.text.split()):
+            status.text = " ".join(stable)
+        status.addressed = draft.understood.addressed
+        call = draft.call
+        status.state = "ready" if call else "hold" if draft.understood.reasons else "uncertain"
+        if call is not None and (self._ready is None or self._ready[0] != call):
+            self._ready = (call, self._now)
+
+    # -- decisions --------------------------------------------------------------------------------------------------
+
+    def _endpoint(self, events: list[Event]) -> None:
+        """The turn is over: cut it where the speaker changes, and decide about each part."""
+        turn = self._listener.take()
+        while not self._decider.granted and (cut := self._change(turn, at_end=True)) is not None:
+            rest = turn.split(cut)
+            self._close(turn, events)
+            turn = rest
+        self._close(turn, events)
+
+    def _close(self, turn: Turn, events: list[Event]) -> None:
+        draft, self._draft = self._draft, None
+        ready, self._ready = self._ready, None
+        if turn.speech_frames < SHORTEST_SPEECH_FRAMES:
+            return
+        if draft is not None and draft.speech_frames != turn.speech_frames:
+            draft = None
+        self._utterances += 1
+        ready_at = ready[1] if ready is not None and draft is not None and draft.call == ready[0] else None
+        decision, lost = self._decider.decide(turn, self._judge, self._utterances, draft, ready_at, self._now)
+        if lost is not None:
+            events.append(self._fault("words_lost", lost))
+        events.append(decision)
+        self._lags.append(decision.t - turn.t1)
+        if decision.status == "pending":
+            self._pending.append(decision)
+        elif decision.action != "mute":
+            self._acts.append(decision)
+        state = "hold" if decision.action == "mute" else "ready"
+        self._blocks.decided(Status(decision.wearer, decision.near, decision.addressed, state, decision.text))
+
+    def _mute_all(self, events: list[Event]) -> None:
+        """No utterance in the whole source: one decision says so, so that every source ends with at least one."""
+        reasons = {"no_speech"}
+        if self._watch.was_silent:
+            reasons.add("silent_input")
+        reasons |= {MARK_REASONS[mark] for mark in self._watch.marks_before}
+        self._utterances += 1
+        events.append(self._mute(0.0, self._now, reasons))
+
+    def _mute(self, t0: float, t1: float, reasons: set[str]) -> Decision:
+        """A decision about a stretch that was not judged at all."""
+        return Decision(
+            source=self.source,
+            t=self._now,
+            utterance=self._utterances,
+            t0=t0,
+            t1=t1,
+            action="mute",
+            status="final",
+            reasons=strongest_first(reasons),
+        )
+
+    def _commit(self, decision: Decision, events: list[Event]) -> None:
+        """The commit window of a pending act has passed."""
+        tool = self._tools.get(decision.tool or "")
+        if tool is None or tool.confirm:  # without a spoken confirmation such a call never becomes final
+            events.append(self._cancelled(decision, "low_confidence"))
+            return
+        final = replace(decision, status="final", t=self._now)
+        self._acts.append(final)
+        events.append(final)
+
+    def _cancel_pending(self, reason: str, events: list[Event]) -> None:
+        events.extend(self._cancelled(decision, reason) for decision in self._pending)
+        self._pending.clear()
+
+    def _cancelled(self, decision: Decision, reason: str) -> Decision:
+        return replace(decision, status="cancelled", t=self._now, reasons=[reason])
+
+    # -- the summary ------------------------------------------------------------------------------------------------
+
+    def _summary(self) -> Summary:
+        seconds = self._chunker.seconds
+        outputs = [act.output for act in self._acts]
+        acts: list[dict[str, Any]] = [
+            {"utterance": act.utterance, "action": act.action, "tool": act.tool, "output": act.output, "key": act.key}
+            for act in self._acts
+        ]
+        lags = np.array(self._lags)
+        return Summary(
+            source=self.source,
+            t=seconds,
+            seconds=seconds,
+            mode=self.mode,
+            acts=acts,
+            final="[Mute]" if not outputs else outputs[0] if len(outputs) == 1 else None,
+            rtf=self._total_seconds / seconds if seconds else 0.0,
+            gaps=self._chunker.lost,
+            lag={"p50": float(np.median(lags)), "max": float(lags.max())} if len(lags) else {"p50": None, "max": None},
+        )
+
+    # -- small things -----------------------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> float:
+        return self._now_samples / RATE
+
+    @property
+    def _total_samples(self) -> int:
+        """Length of what was pushed so far, in samples at 16 kHz."""
+        return round(self._chunker.seconds * RATE)
+
+    def _fault(self, code: str, message: str) -> Fault:
+        return Fault(source=self.source, t=self._now, code=code, message=message)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self.costs[name] = self.costs.get(name, 0.0) + self._clock() - begun
+
+    @contextmanager
+    def _timed(self, events: list[Event], audio_age_seconds: float) -> Iterator[None]:
+        """Give the time spent since the last block event to the first block event of this push."""
+        begun = self._clock()
+        yield
+        spent = self._clock() - begun
+        self._spent_seconds += spent
+        self._total_seconds += spent
+        for number, event in enumerate(events):
+            if isinstance(event, Block):
+                compute_ms, age_ms = self._spent_seconds * 1e3, audio_age_seconds * 1e3
+                events[number] = replace(event, compute_ms=compute_ms, audio_age_ms=age_ms)
+                self._spent_seconds = 0.0
+
+
+def _agreement(a: list[str], b: list[str]) -> int:
+    """How many words two texts share from the start on, case and punctuation aside."""
+    count = 0
+    for one, other in zip(a, b, strict=False):
+        if one.strip(".,?!").lower() != other.strip(".,?!").lower():
+            break
+        count += 1
+    return count

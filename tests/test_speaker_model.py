@@ -1,0 +1,213 @@
+"""The speaker encoder, its cohort and calibration: two voices apart, unknowns unknown, foreign or damaged parts refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from voxgate.device.errors import InputError
+from voxgate.models.profile import WearerProfile
+from voxgate.models.runtime import sha256_of
+from voxgate.models.speaker import SPEAKER_FOLDER, CohortScorer, SpeakerModel, centroid_of, unit
+
+VOICES = Path(__file__).parent / "data" / "voices"
+RATE = 16_000
+
+
+@pytest.fixture(scope="module")
+def speaker() -> SpeakerModel:
+    return SpeakerModel()
+
+
+def sound(voice: str, clip: str) -> np.ndarray:
+    return np.asarray(soundfile.read(VOICES / voice / f"{clip}.flac", dtype="float32")[0])
+
+
+def middle(samples: np.ndarray, seconds: float) -> np.ndarray:
+    start = max(0, (samples.size - round(seconds * RATE)) // 2)
+    return samples[start : start + round(seconds * RATE)]
+
+
+def scorer_of(speaker: SpeakerModel, voice: str) -> CohortScorer:
+    vectors = [speaker.encoder.embed(sound(voice, f"enrol-{n}")) for n in (1, 2, 3)]
+    centroid = centroid_of([vector for vector in vectors if vector is not None])
+    assert centroid is not None
+    return CohortScorer(centroid, speaker.cohort, speaker.calibration, speaker.encoder.shortest_seconds)
+
+
+@pytest.mark.parametrize(("wearer", "other"), [("heart", "joe"), ("joe", "heart")])
+def test_commands_of_two_voices_fall_on_either_side_of_the_threshold(
+    speaker: SpeakerModel, wearer: str, other: str
+) -> None:
+    scorer = scorer_of(speaker, wearer)
+    for number in range(1, 5):
+        for voice, same in ((wearer, True), (other, False)):
+            piece = middle(sound(voice, f"command-{number}"), 1.2)
+            score = scorer.score(speaker.encoder.embed(piece), piece.size / RATE)
+            assert score.llr is not None and score.p is not None
+            assert (score.llr >= speaker.threshold_llr()) == same
+            assert score.p == pytest.approx(1 / (1 + np.exp(-score.llr)))
+
+
+def test_initiator_is_recognised_from_two_seconds(speaker: SpeakerModel) -> None:
+    context = speaker.encoder.embed(middle(sound("joe", "enrol-1"), 2.0))
+    assert context is not None
+    scorer = speaker.scorer_for_initiator([context])
+    assert scorer is not None
+    own = scorer.score(speaker.encoder.embed(middle(sound("joe", "command-1"), 1.2)), 1.2).p
+    other = scorer.score(speaker.encoder.embed(middle(sound("heart", "command-1"), 1.2)), 1.2).p
+    assert own is not None and other is not None and own > 0.9 and other < 0.1
+    assert speaker.scorer_for_initiator([]) is None
+    assert speaker.scorer_for_initiator([np.full(256, np.nan, np.float32)]) is None
+
+
+def test_neighbouring_stretches_of_two_voices_differ(speaker: SpeakerModel) -> None:
+    one, other = sound("heart", "enrol-1"), sound("joe", "enrol-1")
+    seconds = 1.2
+    a = speaker.encoder.embed(one[RATE : RATE + round(seconds * RATE)])
+    b = speaker.encoder.embed(one[round(2.2 * RATE) : round(3.4 * RATE)])
+    c = speaker.encoder.embed(other[RATE : RATE + round(seconds * RATE)])
+    threshold = speaker.calibration.change_threshold
+    alike, differ = speaker.speakers_differ(a, b, seconds, seconds), speaker.speakers_differ(a, c, seconds, seconds)
+    assert alike is not None and differ is not None
+    assert alike < threshold < differ
+    assert differ == speaker.speakers_differ(c, a, seconds, seconds)
+    assert speaker.speakers_differ(a, c, 0.3, 1.2) is None
+    assert speaker.speakers_differ(None, c, 1.2, 1.2) is None
+    assert speaker.speakers_differ(a, c, float("nan"), 1.2) is None
+
+
+def test_shorter_speech_says_less(speaker: SpeakerModel) -> None:
+    """The same difference of scores is worth more when more speech stands behind it."""
+    for table in ("wearer", "initiator"):
+        worth = [
+            speaker.calibration.llr(table, 2.0, seconds) - speaker.calibration.llr(table, 0.0, seconds)
+            for seconds in (0.6, 1.0, 1.6, 2.5)
+        ]
+        assert worth == sorted(worth) and 0 < worth[0] < worth[-1]
+
+
+def test_what_cannot_be_known_is_unknown(speaker: SpeakerModel) -> None:
+    scorer = scorer_of(speaker, "heart")
+    vector = speaker.encoder.embed(middle(sound("heart", "command-1"), 1.2))
+    for seconds in (0.0, 0.1, 0.5, 0.59, float("nan"), -1.0):
+        assert scorer.score(vector, seconds).p is None
+    assert scorer.score(None, 2.0).llr is None
+    broken = np.full(256, np.nan, np.float32)
+    assert scorer.score(broken, 2.0) == scorer.score(None, 2.0)
+
+
+@pytest.mark.parametrize("fill", [0.0, np.nan, np.inf])
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.5, 1.0])
+def test_sound_without_a_voice_has_no_vector(speaker: SpeakerModel, fill: float, seconds: float) -> None:
+    assert speaker.encoder.embed(np.full(round(seconds * RATE), fill, np.float32)) is None
+
+
+@pytest.mark.parametrize("kind", ["constant", "noise", "one lsb"])
+def test_odd_sound_gives_a_finite_vector_or_none(speaker: SpeakerModel, kind: str) -> None:
+    noise = np.random.default_rng(0).standard_normal(RATE).astype(np.float32)
+    odd = {"constant": np.ones(RATE, np.float32), "noise": noise, "one lsb": np.sign(noise) / 32768}[kind]
+    vector = speaker.encoder.embed(odd.astype(np.float32))
+    assert vector is None or (np.isfinite(vector).all() and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5))
+
+
+@pytest.mark.parametrize("seconds", [0.6, 1.0, 1.6, 1.61, 2.5, 7.3])
+@pytest.mark.parametrize("gain", [0.01, 8.0])
+def test_gain_does_not_change_the_voice(speaker: SpeakerModel, seconds: float, gain: float) -> None:
+    piece = np.resize(sound("heart", "enrol-1")[RATE // 2 :], round(seconds * RATE))
+    plain, loud = speaker.encoder.embed(piece), speaker.encoder.embed(piece * np.float32(gain))
+    assert plain is not None and loud is not None
+    assert float(plain @ loud) > 0.99999
+
+
+def test_unit_refuses_what_has_no_direction() -> None:
+    assert unit(np.zeros(4, np.float32)) is None
+    assert unit(np.array([np.nan, 1], np.float32)) is None
+    assert unit(np.array([3, 4], np.float32)) == pytest.approx([0.6, 0.8])
+
+
+def test_calibration_names_its_model_data_and_counts(speaker: SpeakerModel) -> None:
+    facts = speaker.calibration.facts
+    assert facts["model"]["sha256"] == sha256_of(SPEAKER_FOLDER / "onnx" / "model.onnx") == speaker.encoder.sha256
+    assert facts["cohort"]["speakers"] == speaker.cohort.embeddings.shape[0] > 100
+    assert facts["data"]["speakers"] > 80
+    for table in ("wearer", "initiator"):
+        for row in facts["default_threshold"]["measured"][table]:
+            assert row["same"] > 0 and row["other"] > 0 and 0 <= row["false_accepts"] <= 1
+    assert np.linalg.norm(speaker.cohort.embeddings, axis=1) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SPEAKER_FOLDER, tmp_path / "model"))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _golden(path: Path) -> None:
+    facts = json.loads(path.read_text())
+    facts["expected"][0] += 0.01
+    path.write_text(json.dumps(facts))
+
+
+def _foreign(path: Path) -> None:
+    facts = json.loads(path.read_text())
+    facts["model"]["sha256"] = "0" * 64
+    path.write_text(json.dumps(facts))
+
+
+def _nan(path: Path) -> None:
+    facts = json.loads(path.read_text())
+    facts["tables"]["wearer"]["weights"]["score"] = float("nan")
+    path.write_text(json.dumps(facts))
+
+
+def _other_cohort(path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    save_file({"embeddings": load_file(path)["embeddings"][::-1].copy()}, path)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        ("onnx/model.onnx", _cut),
+        ("onnx/model.onnx", Path.unlink),
+        ("golden.json", _golden),
+        ("config.json", _cut),
+        ("cohort.safetensors", _cut),
+        ("cohort.safetensors", Path.unlink),
+        ("cohort.safetensors", _other_cohort),
+        ("calibration.json", _cut),
+        ("calibration.json", _foreign),
+        ("calibration.json", _nan),
+        ("calibration.json", Path.unlink),
+    ],
+)
+def test_a_damaged_or_foreign_part_is_refused_in_one_line(folder: Path, file: str, damage: object) -> None:
+    damage(folder / file)  # type: ignore[operator]
+    with pytest.raises(InputError) as refused:
+        SpeakerModel(folder)
+    assert str(folder) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_profile_of_another_model_is_refused_by_name(speaker: SpeakerModel) -> None:
+    facts = {"name": "speaker-ge2e", "sha256": "f" * 64, "dim": 256}
+    vector = np.ones(256, np.float32) / 16
+    profile = WearerProfile("ana", facts, vector[None], vector, "2026-01-01", "mono", 1)
+    with pytest.raises(InputError, match=r"ana .* enrol ana again"):
+        speaker.scorer_for(profile)
+
+
+def test_the_profiles_own_threshold_wins(speaker: SpeakerModel) -> None:
+    facts = {"name": speaker.encoder.name, "sha256": speaker.encoder.sha256, "dim": 256}
+    vector = np.ones(256, np.float32) / 16
+    profile = WearerProfile("ana", facts, vector[None], vector, "2026-01-01", "mono", 1, threshold_llr=3.25)
+    assert speaker.threshold_llr(profile) == 3.25
+    assert speaker.threshold_llr() == speaker.calibration.facts["default_threshold"]["llr"]
