@@ -1,0 +1,72 @@
+"""Where the speech is in a recording: the detector run over it, with hysteresis, and what can be measured from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxgate.models.evidence import Floats
+from voxgate.models.mel import to_level
+from voxgate.models.settings import FRAME, RATE, GateSettings
+from voxgate.models.vad import Vad
+
+FRAME_SECONDS = FRAME / RATE
+LEVEL_DBFS = -26.0
+"""A common level of active speech. Every recording is heard at it, so that the gain of an input decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A 16 kHz mono recording and which of its frames hold speech."""
+
+    samples: Floats
+    mask: NDArray[np.bool_]
+
+    @property
+    def seconds(self) -> float:
+        return int(self.mask.sum()) * FRAME_SECONDS
+
+    @property
+    def voiced(self) -> Floats:
+        """The frames with speech, joined, (n,)."""
+        return self._frames()[self.mask].reshape(-1)
+
+    @property
+    def snr_db(self) -> float | None:
+        """Power of the frames with speech over that of the frames without, dB; None when either is missing or zero.
+
+        Frames within 100 ms of speech are left out of the noise: onsets and reverberation live there.
+        """
+        power = np.mean(np.square(self._frames(), dtype=np.float64), axis=1)
+        near = np.convolve(self.mask, np.ones(7), mode="same") > 0
+        noise, speech = power[~near], power[self.mask]
+        if noise.size < 3 or speech.size == 0 or not np.mean(noise) > 0:
+            return None
+        ratio = np.mean(speech) / np.mean(noise) - 1
+        return float(10 * np.log10(max(ratio, 1e-3)))
+
+    def _frames(self) -> Floats:
+        return self.samples[: self.mask.size * FRAME].reshape(-1, FRAME)
+
+
+def find_levelled_speech(samples: Floats, vad: Vad | None = None) -> Speech:
+    """As `find_speech`, after bringing the whole recording to one level: a louder copy has its speech in the same frames."""
+    level = to_level(samples, LEVEL_DBFS)
+    return find_speech(samples if level is None else level, vad)
+
+
+def find_speech(samples: Floats, vad: Vad | None = None) -> Speech:
+    """16 kHz mono (n,) -> speech; a last part of a frame is left out. Values that are not finite count as silence."""
+    vad = vad or Vad()
+    vad.reset()
+    settings = GateSettings()
+    clean = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+    mask = np.zeros(clean.size // FRAME, bool)
+    talking = False
+    for index in range(mask.size):
+        probability = vad(clean[index * FRAME : (index + 1) * FRAME])
+        talking = probability >= (settings.vad_offset if talking else settings.vad_onset)
+        mask[index] = talking
+    return Speech(clean, mask)

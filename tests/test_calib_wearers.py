@@ -1,0 +1,203 @@
+"""`enroll`, `verify`, `wearers` and `forget` from the command line, and the folder they keep."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from voxgate.calib.store import check_writable, checked_name, forget_wearer, load_wearer, wearer_folder
+from voxgate.device.blocks import AudioBlock
+from voxgate.device.errors import InputError
+from voxgate.tui.wearers import enroll
+
+VOICES = Path(__file__).parent / "data" / "voices"
+RATE = 16_000
+JOE = [VOICES / "joe" / f"enrol-{number}.flac" for number in (1, 2, 3)]
+
+
+def one_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(lines) == 1, text
+    assert "Traceback" not in text
+    return lines[0]
+
+
+def test_enroll_verify_list_forget(voxgate: Callable[..., Any], home: Path) -> None:
+    done = voxgate("enroll", "zoë", *JOE)
+    assert (done.status, done.out) == (0, "")
+    assert "100%" in done.err and "enrolled zoë" in done.err
+    folder = home / "data" / "wearers" / "zoë"
+    assert sorted(path.name for path in folder.iterdir()) == ["profile.json", "voice.safetensors"]
+    assert folder.stat().st_mode & 0o077 == 0
+
+    checked = voxgate("verify", "zoë", VOICES / "joe" / "command-2.flac", VOICES / "heart" / "command-2.flac", "--json")
+    assert checked.status == 0
+    results = json.loads(checked.out)
+    assert [result["decision"] for result in results] == ["wearer", "other"]
+    assert results[0].keys() == {"file", "similarity", "llr", "p_wearer", "speech_s", "decision"}
+    assert "wearer" in voxgate("verify", "zoë", VOICES / "joe" / "command-2.flac").out
+
+    (listed,) = json.loads(voxgate("wearers", "--json").out)
+    assert (listed["name"], listed["clips"], listed["error"]) == ("zoë", 3, None)
+    assert "zoë" in voxgate("wearers").out
+
+    gone = voxgate("forget", "zoë")
+    assert gone.status == 0
+    assert "zoë/profile.json" in gone.out and "zoë/voice.safetensors" in gone.out and "forgotten" in gone.out
+    assert not [path for path in home.rglob("*") if "zoë" in path.name]
+    assert json.loads(voxgate("wearers", "--json").out) == []
+    again = voxgate("forget", "zoë")
+    assert again.status == 2
+    assert "zoë" in one_line(again.err)
+
+
+def test_enroll_names_the_refused_clip_and_goes_on(voxgate: Callable[..., Any]) -> None:
+    outlier = VOICES / "heart" / "enrol-1.flac"
+    done = voxgate("enroll", "joe", *JOE, outlier, "--json")
+    assert done.status == 0
+    refused = {clip["file"]: clip["refused"] for clip in json.loads(done.out)["clips"] if clip["refused"]}
+    assert refused == {str(outlier): "another voice than the other clips"}
+    assert f"{outlier}: refused: another voice" in done.err
+
+
+def test_enroll_of_too_little_fails_and_keeps_the_old_profile(voxgate: Callable[..., Any], home: Path) -> None:
+    assert voxgate("enroll", "joe", *JOE).status == 0
+    before = load_wearer("joe").created, (home / "data" / "wearers" / "joe" / "voice.safetensors").read_bytes()
+    failed = voxgate("enroll", "joe", VOICES / "joe" / "command-1.flac")
+    assert failed.status == 1
+    assert "not enrolled" in failed.err and "at least 4 s" in failed.err
+    assert before == (
+        load_wearer("joe").created,
+        (home / "data" / "wearers" / "joe" / "voice.safetensors").read_bytes(),
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("enroll", "../x", JOE[0]),
+        ("enroll", "joe"),
+        ("enroll", "joe", JOE[0], "--mic"),
+        ("enroll", "joe", "missing.wav"),
+        ("enroll", "joe", JOE[0], "--array", "pendant-4"),
+        ("enroll", "joe", JOE[0], "--array", "no-such-array"),
+        ("verify", "nobody", JOE[0]),
+        ("verify", "../joe", JOE[0]),
+        ("forget", "../../etc"),
+        ("forget", "nobody"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_2(voxgate: Callable[..., Any], arguments: tuple[object, ...]) -> None:
+    done = voxgate(*arguments)
+    assert (done.status, done.out) == (2, "")
+    one_line(done.err)
+
+
+BAD_NAMES = ["", " ", ".", "..", "../x", "a/b", "a\\b", "C:x", ".hidden", "x.part", "x.", "con", "LPT1.txt"]
+BAD_NAMES += ["a\n", "a\0b", "x" * 65, "\u202eab", " x"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_names_that_are_no_folder_are_refused(name: str, home: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        wearer_folder(name)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["ana", "Ana María", "李明", "o'neil", "x.y"])
+def test_names_of_people_are_taken(name: str, home: Path) -> None:
+    assert wearer_folder(name).parent == home / "data" / "wearers"
+
+
+def test_one_name_in_two_unicode_forms_is_one_wearer() -> None:
+    assert checked_name("zoe\u0308") == checked_name("zo\u00eb")
+
+
+def test_damaged_and_foreign_profiles(voxgate: Callable[..., Any], home: Path) -> None:
+    assert voxgate("enroll", "joe", *JOE).status == 0
+    folder = home / "data" / "wearers" / "joe"
+    clip = VOICES / "joe" / "command-1.flac"
+    facts = json.loads((folder / "profile.json").read_text())
+    voice = (folder / "voice.safetensors").read_bytes()
+
+    (folder / "profile.json").write_text(json.dumps({**facts, "model": {**facts["model"], "sha256": "0" * 64}}))
+    foreign = voxgate("verify", "joe", clip)
+    assert foreign.status == 2
+    assert "speaker-ge2e" in one_line(foreign.err) and "enrol joe again" in foreign.err
+
+    for name, content in (("profile.json", b'{"version": 1, '), ("voice.safetensors", voice[: len(voice) // 2])):
+        (folder / "profile.json").write_text(json.dumps(facts))
+        (folder / "voice.safetensors").write_bytes(voice)
+        (folder / name).write_bytes(content)
+        damaged = voxgate("verify", "joe", clip)
+        assert damaged.status == 2
+        assert str(folder) in one_line(damaged.err)
+        (listed,) = json.loads(voxgate("wearers", "--json").out)
+        assert listed["name"] == "joe" and "damaged" in listed["error"]
+    assert voxgate("forget", "joe").status == 0
+    assert not folder.exists()
+
+
+def test_forget_takes_half_written_profiles_and_spares_what_a_link_points_at(home: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "elsewhere"
+    kept.mkdir()
+    (kept / "voice.safetensors").write_bytes(b"kept")
+    part = wearer_folder("ana").with_name("ana.part")
+    part.mkdir(parents=True)
+    (part / "voice.safetensors").write_bytes(b"half")
+    wearer_folder("ana").symlink_to(kept)
+    gone = forget_wearer("ana")
+    assert gone.files == ["ana", "ana.part/voice.safetensors"]
+    assert not part.exists() and not wearer_folder("ana").is_symlink()
+    assert (kept / "voice.safetensors").read_bytes() == b"kept"
+
+
+def test_a_home_that_cannot_be_written_is_one_line(
+    voxgate: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    done = voxgate("enroll", "joe", *JOE, env={"VOXGATE_HOME": str(blocked)})
+    assert done.status == 2
+    assert "VOXGATE_HOME" in one_line(done.err)
+    assert voxgate("wearers", "--json", env={"VOXGATE_HOME": str(blocked)}).status == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_read_only_home_is_refused_before_anybody_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir(mode=0o500)
+    monkeypatch.setenv("VOXGATE_HOME", str(tmp_path / "home"))
+    with pytest.raises(InputError, match="VOXGATE_HOME"):
+        check_writable()
+
+
+class _Microphone:
+    name, rate, channels = "desk microphone", RATE, 1
+    closed = False
+
+    def __init__(self, samples: np.ndarray) -> None:
+        self.samples = samples
+
+    def blocks(self):  # type: ignore[no-untyped-def]
+        for start in range(0, len(self.samples), 512):
+            yield AudioBlock(self.samples[start : start + 512], RATE, start)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_enroll_from_a_microphone_prompts_and_shows_the_share(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pause = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) * 1e-4
+    clips = [soundfile.read(VOICES / "joe" / f"enrol-{number}.flac", dtype="float32")[0] for number in (1, 2, 3, 4)]
+    microphone = _Microphone(np.concatenate([part for clip in clips for part in (clip, pause)])[:, None])
+    assert enroll("joe", [], mic=True, json_output=True, open_source=lambda device, channels: microphone) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["device"]["source"] == "desk microphone"
+    assert "1. The morning bus" in err and "4. Seven small boats" in err and "100%" in err
+    assert microphone.closed
+    assert load_wearer("joe").quality["clips"] == 4

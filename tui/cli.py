@@ -1,0 +1,227 @@
+"""The command line: arguments become calls, errors become one line and an exit status. Heavy imports wait for their verb."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from voxgate.device.errors import VoxgateError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Decides on the device whether what a microphone array heard may become an action: mute, tool or answer.",
+    epilog="Start with: voxgate demo",
+)
+config_app = typer.Typer(no_args_is_help=True, help="Settings and where they come from.")
+app.add_typer(config_app, name="config")
+bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks, each writing a record with seeds, versions and counts.")
+app.add_typer(bench_app, name="bench")
+
+Wearer = Annotated[str | None, typer.Option(help="Enrolled wearer; without one, whoever opens the session.")]
+Array = Annotated[str | None, typer.Option(help="Array profile: a built-in name or a TOML file.")]
+Tools = Annotated[Path | None, typer.Option(help="Tools file; without one, the ten bundled tools.")]
+Execute = Annotated[str | None, typer.Option(help="Command for each final act: the decision as JSON on its stdin.")]
+Jsonl = Annotated[str | None, typer.Option(help="Write events there as JSON lines; - is stdout.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting (see: voxgate config show).")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"voxgate {version('voxgate')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: voxgate demo --paced")
+def demo(
+    jsonl: Jsonl = None, paced: Annotated[bool, typer.Option(help="At the speed of the recording.")] = False
+) -> int:
+    """Run the gate over a bundled recording of two people and show its decisions."""
+    from voxgate.tui.show_demo import demo as work
+
+    return work(jsonl, paced)
+
+
+@app.command(epilog="Example: voxgate devices --probe")
+def devices(
+    json_output: Json = False,
+    probe: Annotated[bool, typer.Option(help="Listen to each for a second: level, zeros, clipping, DC.")] = False,
+) -> int:
+    """List audio inputs."""
+    from voxgate.tui.devices import devices as work
+
+    return work(json_output, probe)
+
+
+@app.command(epilog="Example: voxgate enroll ana one.wav two.wav three.wav --array glasses-8")
+def enroll(
+    name: str,
+    files: Annotated[list[Path] | None, typer.Argument(help="Recordings of the wearer, best three or more.")] = None,
+    mic: Annotated[bool, typer.Option(help="Record from the microphone instead.")] = False,
+    device: Annotated[str | None, typer.Option(help="Input for --mic, by name.")] = None,
+    array: Array = None,
+    json_output: Json = False,
+) -> int:
+    """Learn a wearer's voice, and on several microphones the signature of their own mouth."""
+    from voxgate.tui.wearers import enroll as work
+
+    return work(name, files or [], mic=mic, device=device, array=array, json_output=json_output)
+
+
+@app.command(epilog="Example: voxgate verify ana who.wav --json")
+def verify(name: str, files: list[Path], json_output: Json = False) -> int:
+    """Compare recordings with a wearer's voice."""
+    from voxgate.tui.wearers import verify as work
+
+    return work(name, files, json_output=json_output)
+
+
+@app.command(epilog="Example: voxgate wearers --json")
+def wearers(json_output: Json = False) -> int:
+    """List enrolled wearers."""
+    from voxgate.tui.wearers import wearers as work
+
+    return work(json_output=json_output)
+
+
+@app.command(epilog="Example: voxgate forget ana")
+def forget(name: str, json_output: Json = False) -> int:
+    """Delete a wearer: voice, signature and everything derived from them."""
+    from voxgate.tui.wearers import forget as work
+
+    return work(name, json_output=json_output)
+
+
+@app.command(epilog="Example: voxgate run scene.wav --wearer ana --array pendant-4 --jsonl -")
+def run(
+    files: list[Path],
+    wearer: Wearer = None,
+    array: Array = None,
+    tools: Tools = None,
+    force_authorised: Annotated[
+        bool, typer.Option(help="Take who and where as granted: the language side alone.")
+    ] = False,
+    execute: Execute = None,
+    jsonl: Jsonl = None,
+    blocks: Annotated[bool, typer.Option(help="Show each 0.6 s block as well.")] = False,
+    settings: Set = None,
+) -> int:
+    """Decide about recordings: wav or flac, any rate, 1 to 16 channels, one session each."""
+    from voxgate.tui.running import run as work
+
+    return work(files, wearer, array, tools, force_authorised, execute, jsonl, settings, blocks)
+
+
+@app.command(epilog='Example: voxgate decide --text "send forty dollars to Jamal"')
+def decide(
+    text: Annotated[str, typer.Option(help="The words, as if an authorised speaker had said them nearby.")],
+    tools: Tools = None,
+    json_output: Json = False,
+) -> int:
+    """Decide about words alone: the text-only control."""
+    from voxgate.tui.decide import decide as work
+
+    return work(text, tools, json_output)
+
+
+@app.command(epilog="Example: voxgate live --wearer ana --array respeaker-6 --jsonl events.jsonl")
+def live(
+    wearer: Wearer = None,
+    device: Annotated[str | None, typer.Option(help="Input by name (see: voxgate devices).")] = None,
+    input_file: Annotated[Path | None, typer.Option("--input", help="A file, paced in real time, instead.")] = None,
+    array: Array = None,
+    tools: Tools = None,
+    execute: Execute = None,
+    headless: Annotated[bool, typer.Option(help="No live table.")] = False,
+    jsonl: Jsonl = None,
+    settings: Set = None,
+) -> int:
+    """Decide about what a microphone array hears now."""
+    from voxgate.tui.live import live as work
+
+    return work(wearer, device, input_file, array, tools, execute, headless, jsonl, settings)
+
+
+@config_app.command("show", epilog="Example: voxgate config show --set endpoint_seconds=0.6")
+def config_show(settings: Set = None, json_output: Json = False) -> int:
+    """Every setting, its value and where it came from: flag, environment VOXGATE_*, file or default."""
+    from voxgate.tui.config import show
+
+    return show(settings or [], json_output)
+
+
+@bench_app.command("run", epilog="Example: voxgate bench run commands --data recordings --out runs/commands")
+def bench_run(
+    name: Annotated[str, typer.Argument(help="Which one (see: voxgate bench list).")],
+    data: Annotated[
+        Path | None, typer.Option(envvar="VOXGATE_DATA", help="Folder of recordings, with MANIFEST.tsv.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the record; runs/NAME without one.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+) -> int:
+    """Run one benchmark. An interrupted one goes on where it stopped."""
+    from voxgate.tui.bench import run as work
+
+    return work(name, data, out, seed)
+
+
+@bench_app.command("list", epilog="Example: voxgate bench list")
+def bench_list() -> int:
+    """Name the benchmarks."""
+    from voxgate.tui.bench import list_benchmarks as work
+
+    return work()
+
+
+def main() -> None:
+    """Entry point: returns 0 done, 1 check failed, 2 bad input, 3 device trouble, 130 interrupted."""
+    sys.exit(_status(sys.argv[1:]))
+
+
+def _status(arguments: list[str]) -> int:
+    try:
+        result = app(arguments, prog_name="voxgate", standalone_mode=False)
+        return int(result or 0)
+    except VoxgateError as error:
+        print(f"voxgate: {_one_line(str(error))}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except typer.Abort:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; nobody is left to tell
+        return 0
+    except Exception as error:
+        # Usage errors of the argument parser carry their own message and status; whatever else comes is a bug.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        text = _one_line(message())
+        if text:
+            print(f"voxgate: {text.rstrip('.')}; see voxgate --help", file=sys.stderr)
+        return 2 if text else 0
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Settings from all their sources: flag over environment over file over default; and the verb that shows them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from voxgate.calib.home import config_file
+from voxgate.device.errors import InputError
+from voxgate.models.settings import GateSettings
+
+PREFIX = "VOXGATE_"
+RESERVED = {"VOXGATE_HOME", "VOXGATE_DATA", "VOXGATE_KEY"}
+"""Environment variables with the prefix that are not settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings, and for each where its value came from."""
+
+    settings: GateSettings
+    origins: dict[str, str]
+
+
+def resolve(flags: list[str] | None = None) -> Resolved:
+    """`flags`: `name=value` pairs. Raises InputError that names the setting, where it came from and what it may be."""
+    layers = [(str(config_file()), _from_file(config_file())), *_from_environment(), *_from_flags(flags or [])]
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(GateSettings.model_fields, "default")
+    for origin, layer in layers:
+        for name, value in layer.items():
+            if name not in GateSettings.model_fields:
+                raise InputError(f"{origin}: no setting {name!r}; `voxgate config show` lists them")
+            values[name] = value
+            origins[name] = origin
+    try:
+        return Resolved(GateSettings.model_validate(values), origins)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        raise InputError(f"{origins[name]}: {name} = {first['input']!r}: {first['msg'].lower()}") from error
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a settings file ({error}); correct or remove it") from error
+
+
+def _from_environment() -> list[tuple[str, dict[str, Any]]]:
+    names = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in RESERVED)
+    return [(name, {name.removeprefix(PREFIX).lower(): os.environ[name]}) for name in names]
+
+
+def _from_flags(flags: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    layers: list[tuple[str, dict[str, Any]]] = []
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if not equals:
+            raise InputError(f"--set {flag}: write it as NAME=VALUE, such as --set endpoint_seconds=0.6")
+        layers.append((f"--set {flag}", {name.strip().lower(): value.strip()}))
+    return layers
+
+
+def show(flags: list[str], json_output: bool) -> int:
+    """Print every setting, its value and where that came from."""
+    resolved = resolve(flags)
+    rows = [
+        {
+            "name": name,
+            "value": getattr(resolved.settings, name),
+            "origin": resolved.origins[name],
+            "description": field.description or "",
+        }
+        for name, field in GateSettings.model_fields.items()
+    ]
+    if json_output:
+        print(json.dumps(rows, indent=2))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("setting", "value", "from", "meaning", title=f"settings (file: {config_file()})")
+    for row in rows:
+        value = "the profile's or model's own" if row["value"] is None else str(row["value"])
+        table.add_row(row["name"], value, row["origin"], row["description"])
+    Console().print(table)
+    return 0

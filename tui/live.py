@@ -1,0 +1,168 @@
+"""The main job on a microphone array, or on a file paced in real time."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from voxgate.device.arrays import load_array
+from voxgate.device.blocks import AudioBlock, Flag, Source, SourceFault
+from voxgate.device.files import FileSource
+from voxgate.device.mic import MicSource
+from voxgate.device.portaudio import quiet_native_stderr
+from voxgate.models.events import Block, Decision, Event, Fault, Summary
+from voxgate.models.extractors import load_extractors
+from voxgate.models.session import Session
+from voxgate.models.settings import GateSettings
+from voxgate.models.words.moonshine import available
+from voxgate.models.words.worker import RecogniserProcess
+from voxgate.tui.config import resolve
+from voxgate.tui.running import make_job, make_sinks
+from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
+
+DEVICE_TROUBLE = 3
+INTERRUPTED = 130
+
+
+class _Stop:
+    """The first Ctrl-C or SIGTERM asks for an orderly end, the next one ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class LiveTable:
+    """A table that follows the session: what is heard now, and the last decisions."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self._title = title
+        self._block: Block | None = None
+        self._lines: list[Text] = []
+        self._live = Live(self._render(), console=console, refresh_per_second=8, transient=False)
+        self._live.start()
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, Block):
+            self._block = event
+        elif isinstance(event, Decision):
+            self._lines.append(decision_line(event))
+        elif isinstance(event, Fault):
+            self._lines.append(Text(f"{event.t:7.2f} s  fault    {event.code}: {event.message}", "bold red"))
+        elif isinstance(event, Summary):
+            self._lines.append(summary_line(event))
+        self._live.update(self._render())
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _render(self) -> Group:
+        now = Table("time", "speech", "wearer", "near", "addressed", "state", "words", title=self._title, expand=True)
+        block = self._block
+        if block is None:
+            now.add_row("", "", "", "", "", "starting", "")
+        else:
+            now.add_row(
+                f"{block.t:.1f} s",
+                "▮" * round(block.speech * 6),
+                percent(block.wearer),
+                percent(block.near),
+                percent(block.addressed),
+                block.state,
+                block.text,
+            )
+        lines = self._lines[-12:] or [Text("no decision yet; Ctrl-C ends", "dim")]
+        return Group(now, *lines)
+
+
+def live(
+    wearer: str | None = None,
+    device: str | None = None,
+    input_file: Path | None = None,
+    array: str | None = None,
+    tools: Path | None = None,
+    execute: str | None = None,
+    headless: bool = False,
+    jsonl: str | None = None,
+    settings: list[str] | None = None,
+) -> int:
+    """Returns 0 at the end of a file, 3 when the device is gone for good, 130 when interrupted."""
+    job = make_job(wearer, array, tools, False, settings or [])
+    limits = resolve(settings).settings
+    stop = _Stop()
+    with ExitStack() as stack:
+        stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
+        source = _open(input_file, device, array, job.profile.array if job.profile else None)
+        stack.callback(source.close)
+        job.array_of(source)
+        sinks: list[Sink] = [
+            sink
+            for sink in make_sinks(jsonl, execute, stack, blocks=False)
+            if headless or not isinstance(sink, Transcript)
+        ]
+        if not headless:
+            table = LiveTable(Console(stderr=jsonl == "-"), f"voxgate: {source.name}")
+            stack.callback(table.close)
+            sinks.append(table)
+        recogniser = None
+        if available():
+            recogniser = RecogniserProcess(limits.words_timeout_seconds)
+            stack.callback(recogniser.close)
+        session = job.session(source, load_extractors(recogniser))
+        status = 0
+        for event in _events(session, source, limits, stop):
+            if isinstance(event, SourceFault):
+                status = DEVICE_TROUBLE
+                continue
+            for sink in sinks:
+                sink.take(event)
+        if status:
+            print(f"voxgate: {source.name}: the device is gone; all events up to here are written", file=sys.stderr)
+        return INTERRUPTED if stop.asked and not status else status
+
+
+def _open(input_file: Path | None, device: str | None, array: str | None, own_array: str | None) -> Source:
+    """The file paced in real time, or the microphone with as many channels as the array has. Raises both kinds of error."""
+    if input_file is not None:
+        return FileSource(input_file, paced=True)
+    wanted = array or own_array
+    return MicSource(device, channels=load_array(wanted).channels if wanted else None)
+
+
+def _events(session: Session, source: Source, limits: GateSettings, stop: _Stop) -> Iterator[Event | SourceFault]:
+    """Events until the source ends, is gone for good (passed on last) or a stop is asked for; always with the summary.
+
+    Sound that waited too long is marked before the session sees it, so that a replay of the marks decides the same.
+    """
+    fatal: SourceFault | None = None
+    late = False
+    for item in source.blocks():
+        if isinstance(item, AudioBlock):
+            age_seconds = source.age_seconds() if isinstance(source, MicSource) else 0.0
+            late = age_seconds > limits.late_seconds
+            yield from session.push(replace(item, flags=item.flags | Flag.OVERLOAD) if late else item, age_seconds)
+        else:
+            yield from session.fault(item.code, item.message)
+            if item.fatal and isinstance(source, MicSource):
+                fatal = item
+        if stop.asked:
+            break
+    yield from session.finish()
+    if fatal is not None:
+        yield fatal

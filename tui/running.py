@@ -1,0 +1,145 @@
+"""The main job on recordings: sources into sessions, events into sinks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from voxgate.calib.home import ledger_file
+from voxgate.calib.store import load_wearer
+from voxgate.device.arrays import ArrayProfile, array_for, load_array
+from voxgate.device.blocks import AudioBlock, Source
+from voxgate.device.errors import InputError
+from voxgate.device.files import FileSource
+from voxgate.models.events import Event
+from voxgate.models.evidence import Recogniser
+from voxgate.models.extractors import Extractors, load_extractors
+from voxgate.models.profile import WearerProfile
+from voxgate.models.session import Session
+from voxgate.models.tools.schema import ToolSet, load_tools
+from voxgate.tui.config import resolve
+from voxgate.tui.sinks import Executor, JsonLines, Sink, Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the command line asks for, once it has become things."""
+
+    profile: WearerProfile | None
+    array: str | None
+    tools: ToolSet
+    forced: bool
+    settings: list[str]
+
+    def array_of(self, source: Source) -> ArrayProfile:
+        """The array of a source: as told, else the wearer's own when the channels fit, else by channel count.
+
+        Raises InputError when the source has another channel count than the array that was asked for.
+        """
+        if self.array is not None:
+            array = load_array(self.array)
+        elif self.profile is not None and self.profile.channels == source.channels:
+            array = load_array(self.profile.array)
+        else:
+            array = array_for(source.channels)
+        if array.channels != source.channels:
+            raise InputError(
+                f"{source.name}: {source.channels} channels, but {array.name} has {array.channels}: give the --array that fits"
+            )
+        return array
+
+    def session(self, source: Source, extractors: Extractors) -> Session:
+        return Session(
+            extractors,
+            resolve(self.settings).settings,
+            self.array_of(source),
+            self.tools,
+            source=source.name,
+            rate=source.rate,
+            profile=self.profile,
+            forced=self.forced,
+            reference=datetime.now().astimezone().replace(microsecond=0),
+            clock=time.perf_counter,
+        )
+
+
+def make_job(wearer: str | None, array: str | None, tools: Path | None, forced: bool, settings: list[str]) -> Job:
+    """Raises InputError for a wearer, array, tools file or setting that is not there or not right."""
+    resolve(settings)
+    if array is not None:
+        load_array(array)
+    return Job(load_wearer(wearer) if wearer else None, array, load_tools(tools), forced, settings)
+
+
+def make_recogniser() -> Recogniser | None:
+    """The recogniser in this process, None (said by the session) where it has no wheel."""
+    from voxgate.models.words.moonshine import MoonshineRecogniser, available
+
+    return MoonshineRecogniser() if available() else None
+
+
+def drive(session: Session, source: Source) -> Iterator[Event]:
+    """Everything that a source gives, through the session."""
+    for item in source.blocks():
+        yield from session.push(item) if isinstance(item, AudioBlock) else session.fault(item.code, item.message)
+    yield from session.finish()
+
+
+def make_sinks(jsonl: str | None, execute: str | None, stack: ExitStack, blocks: bool = False) -> list[Sink]:
+    sinks: list[Sink] = []
+    if jsonl is not None:
+        sinks.append(JsonLines(jsonl))
+    if jsonl != "-":
+        sinks.append(Transcript(Console(), blocks))
+    if execute is not None:
+        sinks.append(Executor(execute, ledger_file()))
+    for sink in sinks:
+        stack.callback(sink.close)
+    return sinks
+
+
+def run(
+    files: Sequence[Path],
+    wearer: str | None = None,
+    array: str | None = None,
+    tools: Path | None = None,
+    forced: bool = False,
+    execute: str | None = None,
+    jsonl: str | None = None,
+    settings: list[str] | None = None,
+    blocks: bool = False,
+) -> int:
+    """One session a file. Every input is opened before the first is worked on, so that a bad one is said at once."""
+    job = make_job(wearer, array, tools, forced, settings or [])
+    with ExitStack() as stack:
+        sources = [stack.enter_context(_closing(FileSource(path))) for path in files]
+        for source in sources:
+            job.array_of(source)
+        sinks = make_sinks(jsonl, execute, stack, blocks)
+        extractors = load_extractors(make_recogniser())
+        for source in sources:
+            if len(sources) > 1 and jsonl != "-":
+                Console().print(f"[bold]{source.name}[/bold]", highlight=False)
+            for event in drive(job.session(source, extractors), source):
+                for sink in sinks:
+                    sink.take(event)
+    return 1 if any(isinstance(sink, Executor) and sink.failed for sink in sinks) else 0
+
+
+class _closing:
+    """`contextlib.closing` over the source protocol, which type checkers follow."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+
+    def __enter__(self) -> FileSource:
+        return self._source
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
