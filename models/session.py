@@ -30,7 +30,7 @@ from voxgate.models.profile import WearerProfile
 from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.turns import FRAME_SECONDS, SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
-from voxgate.models.vad import Vad
+from voxgate.models.vad import Vad, is_quiet
 from voxgate.models.watch import Watch
 
 DRAFT_FRAMES = frames_of(1.2)
@@ -81,6 +81,7 @@ class Session:
         self._near_stats = profile.near if profile is not None else None
         self._judge = near_judge(array, profile.signature if profile and own_array else None, self._near_stats)
         self._near_channels = list(array.mics) or [array.recogniser]
+        self._silent_row = self._judge.features(np.zeros((1, FRAME, len(self._near_channels)), np.float32))[0]
         self._watch = Watch(array, frames_of(settings.silent_input_seconds))
         self._vad = Vad(extractors.vad)
         self._chunker = Chunker(rate, array.channels)
@@ -177,8 +178,11 @@ class Session:
         mono = np.ascontiguousarray(frame.samples[:, self.array.recogniser])
         with self._stage("vad"):
             probability = self._vad(mono)
-        with self._stage("near"):
-            row = self._judge.features(np.ascontiguousarray(frame.samples[None, :, self._near_channels]))[0]
+        if self._listener.turn is None and is_quiet(mono):
+            row = self._silent_row  # what it would come to, near enough; three hours of silence cost seconds
+        else:
+            with self._stage("near"):
+                row = self._judge.features(np.ascontiguousarray(frame.samples[None, :, self._near_channels]))[0]
         speech = self._listener.hear(frame.index, probability, mono, row, frame.marks)
         if speech:
             self._follow(events)
@@ -197,6 +201,7 @@ class Session:
         """The channels are not what the profile says: go on with the recogniser's channel as one microphone."""
         self._judge = near_judge(load_array("mono"), None, None)
         self._near_channels = [self.array.recogniser]
+        self._silent_row = self._judge.features(np.zeros((1, FRAME, 1), np.float32))[0]
         self._listener.noise = None
         turn = self._listener.turn
         if turn is not None:
@@ -259,7 +264,7 @@ class Session:
         if not len(recent):
             return
         with self._stage("speaker"):
-            embedding = turn.embedding(self._encoder) if over or turn.windows else None
+            embedding = turn.embedding(self._encoder, whole=over)
             speaker = self._decider.authority.window(embedding, turn.speech_seconds)
         with self._stage("near"):
             near = turn.near(self._judge, int(recent[0]), int(recent[-1]) + 1)

@@ -125,8 +125,8 @@ class Turn:
             return NearScore()
         return judge.judge(np.stack(rows), np.array(self.speech[first:past]), self.noise)
 
-    def embedding(self, encoder: SpeakerEncoder) -> Floats | None:
-        """d-vector of the whole turn: the mean over its windows and one that ends with the last speech frame.
+    def embedding(self, encoder: SpeakerEncoder, whole: bool = True) -> Floats | None:
+        """d-vector of the turn: the mean over its windows and, for the `whole`, one that ends with the last speech frame.
 
         None when there is less speech than the encoder can judge.
         """
@@ -134,7 +134,7 @@ class Turn:
         if count * FRAME_SECONDS < encoder.shortest_seconds:
             return None
         known = [window.embedding for window in self.windows if window.embedding is not None]
-        if count < WINDOW_FRAMES or (count - WINDOW_FRAMES) % STEP_FRAMES:
+        if whole and (count < WINDOW_FRAMES or (count - WINDOW_FRAMES) % STEP_FRAMES):
             if self._tail is None or self._tail[0] != count:
                 self._tail = (count, self._window(encoder, count).embedding)
             known += [self._tail[1]] if self._tail[1] is not None else []

@@ -50,7 +50,7 @@ class Vad:
         """(512,) float32 -> probability that the frame holds speech. Raises ValueError for another length."""
         if frame.shape != (FRAME,):
             raise ValueError(f"a frame has {FRAME} samples, not {frame.shape}")
-        if max(float(frame.max()), -float(frame.min())) < QUIETEST_PEAK:
+        if is_quiet(frame):
             self.state.context = frame[-CONTEXT:].copy()
             return 0.0
         joined = np.concatenate((self.state.context, frame))[None]  # (1, 64 + 512)
@@ -60,6 +60,11 @@ class Vad:
         self.state.context = frame[-CONTEXT:].copy()
         self.state.recurrent = recurrent
         return float(probability[0, 0])
+
+
+def is_quiet(frame: Floats) -> bool:
+    """Whether no sample of (n,) reaches `QUIETEST_PEAK`."""
+    return max(float(frame.max()), -float(frame.min())) < QUIETEST_PEAK
 
 
 def vad_session() -> Any:

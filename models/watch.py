@@ -46,7 +46,8 @@ class Watch:
     def see(self, frame: Frame) -> list[Trouble]:
         troubles = [Trouble(mark, MARK_MESSAGES[mark], mark) for mark in sorted(frame.marks - self.marks_before)]
         self.marks_before = frame.marks
-        self.zero_frames = 0 if frame.samples.any() else self.zero_frames + 1
+        # Zeros that stand for lost or senseless samples are not the microphone's.
+        self.zero_frames = 0 if frame.marks or frame.samples.any() else self.zero_frames + 1
         if self.zero_frames == self.silent_frames:
             troubles.append(self._silent())
         if self.array.channels > 1:

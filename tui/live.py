@@ -21,9 +21,12 @@ from voxgate.device.files import FileSource
 from voxgate.device.mic import MicSource
 from voxgate.device.portaudio import quiet_native_stderr
 from voxgate.models.events import Block, Decision, Event, Fault, Summary
+from voxgate.models.evidence import Recogniser
 from voxgate.models.extractors import load_extractors
 from voxgate.models.session import Session
 from voxgate.models.settings import GateSettings
+from voxgate.models.tools.schema import ToolSet
+from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import available
 from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
@@ -107,6 +110,7 @@ def live(
     limits = resolve(settings).settings
     stop = _Stop()
     with ExitStack() as stack:
+        recogniser = _recogniser(limits.words_timeout_seconds, job.tools, stack)
         stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
         source = _open(input_file, device, array, job.profile.array if job.profile else None)
         stack.callback(source.close)
@@ -120,10 +124,6 @@ def live(
             table = LiveTable(Console(stderr=jsonl == "-"), f"voxgate: {source.name}")
             stack.callback(table.close)
             sinks.append(table)
-        recogniser = None
-        if available():
-            recogniser = RecogniserProcess(limits.words_timeout_seconds)
-            stack.callback(recogniser.close)
         session = job.session(source, load_extractors(recogniser))
         status = 0
         for event in _events(session, source, limits, stop):
@@ -135,6 +135,16 @@ def live(
         if status:
             print(f"voxgate: {source.name}: the device is gone; all events up to here are written", file=sys.stderr)
         return INTERRUPTED if stop.asked and not status else status
+
+
+def _recogniser(timeout_seconds: float, tools: ToolSet, stack: ExitStack) -> Recogniser | None:
+    """The recogniser in a process of its own, warm before the first sound; None where it has no wheel."""
+    if not available():
+        return None
+    recogniser = RecogniserProcess(timeout_seconds, enum_words(tools))
+    stack.callback(recogniser.close)
+    recogniser.wait_ready()
+    return recogniser
 
 
 def _open(input_file: Path | None, device: str | None, array: str | None, own_array: str | None) -> Source:

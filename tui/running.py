@@ -23,6 +23,8 @@ from voxgate.models.extractors import Extractors, load_extractors
 from voxgate.models.profile import WearerProfile
 from voxgate.models.session import Session
 from voxgate.models.tools.schema import ToolSet, load_tools
+from voxgate.models.words.bias import enum_words
+from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.tui.config import resolve
 from voxgate.tui.sinks import Executor, JsonLines, Sink, Transcript
 
@@ -77,11 +79,10 @@ def make_job(wearer: str | None, array: str | None, tools: Path | None, forced: 
     return Job(load_wearer(wearer) if wearer else None, array, load_tools(tools), forced, settings)
 
 
-def make_recogniser() -> Recogniser | None:
-    """The recogniser in this process, None (said by the session) where it has no wheel."""
-    from voxgate.models.words.moonshine import MoonshineRecogniser, available
-
-    return MoonshineRecogniser() if available() else None
+def make_recogniser(tools: ToolSet) -> Recogniser | None:
+    """The recogniser in this process, leaning towards the words that the tools' closed parameters take; None (which the
+    session says) where it has no wheel."""
+    return MoonshineRecogniser(enum_words(tools)) if available() else None
 
 
 def drive(session: Session, source: Source) -> Iterator[Event]:
@@ -122,7 +123,7 @@ def run(
         for source in sources:
             job.array_of(source)
         sinks = make_sinks(jsonl, execute, stack, blocks)
-        extractors = load_extractors(make_recogniser())
+        extractors = load_extractors(make_recogniser(job.tools))
         for source in sources:
             if len(sources) > 1 and jsonl != "-":
                 Console().print(f"[bold]{source.name}[/bold]", highlight=False)

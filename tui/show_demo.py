@@ -34,11 +34,12 @@ def demo(jsonl: str | None = None, paced: bool = False) -> int:
     for line in script["lines"]:
         console.print(f"{line['t0']:7.2f} s  {line['speaker']:<10} “{line['text']}”", highlight=False)
     console.print()
+    tools = load_tools(None)
     session = Session(
-        load_extractors(make_recogniser()),
+        load_extractors(make_recogniser(tools)),
         GateSettings(),
         array,
-        load_tools(None),
+        tools,
         source="demo",
         rate=source.rate,
         profile=profile,

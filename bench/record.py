@@ -1,0 +1,219 @@
+"""The record of a benchmark run: what went in, what came out, and figures with intervals.
+
+A record is a folder: `manifest.jsonl` (one segment a line: voice, duration, normalisation, peak, boundary, room, hash),
+`predictions.jsonl` (one item a line, written as it falls, so that an interrupted run goes on where it stopped) and
+`summary.json` (seeds, versions, git commit, counts, intervals).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxgate.device.errors import InputError
+from voxgate.models.runtime import write_json
+
+PACKAGES = ("voxgate", "numpy", "scipy", "onnxruntime", "soundfile", "soxr")
+
+
+def sha256_of_samples(samples: NDArray[np.float32]) -> str:
+    """Hash of float32 samples as they lie in memory, little-endian."""
+    return hashlib.sha256(np.ascontiguousarray(samples, "<f4").tobytes()).hexdigest()
+
+
+class Record:
+    """A record folder, open for writing. Use as a context manager.
+
+    `settings` are what decides the items (seed, data, limits): a folder begun with others is refused, since its items
+    would not be those of this run. `done` holds the ids already predicted; `prediction` of such an id raises ValueError.
+    """
+
+    def __init__(self, out: Path, settings: dict[str, Any]) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.out = out
+        self.settings = json.loads(json.dumps(settings))
+        marker = out / "settings.json"
+        if marker.is_file():
+            if json.loads(marker.read_text(encoding="utf-8")) != self.settings:
+                raise InputError(f"{out}: holds a run with other settings; give another --out or delete it")
+        else:
+            write_json(marker, self.settings)
+        self.predictions = _read_lines(out / "predictions.jsonl")
+        self.done = {str(item["id"]) for item in self.predictions}
+        self._segments = {str(item["id"]) for item in _read_lines(out / "manifest.jsonl")}
+        self._manifest = (out / "manifest.jsonl").open("a", encoding="utf-8")
+        self._predictions = (out / "predictions.jsonl").open("a", encoding="utf-8")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._manifest.close()
+        self._predictions.close()
+
+    def segment(
+        self,
+        id: str,
+        samples: NDArray[np.float32],
+        *,
+        voice: str,
+        rate: int,
+        normalisation: str,
+        boundary: tuple[float, float],
+        room: str,
+        **more: Any,
+    ) -> None:
+        """Describe one segment of sound, once; a segment that is already there is left alone."""
+        if id in self._segments:
+            return
+        self._segments.add(id)
+        _write_line(
+            self._manifest,
+            {
+                "id": id,
+                "voice": voice,
+                "duration": round(len(samples) / rate, 4),
+                "normalisation": normalisation,
+                "peak": round(float(np.abs(samples).max(initial=0)), 5),
+                "boundary": [round(side, 4) for side in boundary],
+                "room": room,
+                "sha256": sha256_of_samples(samples),
+                **more,
+            },
+        )
+
+    def prediction(self, id: str, **values: Any) -> None:
+        """Add one prediction and flush it."""
+        if id in self.done:
+            raise ValueError(f"{id} is already in {self.out}")
+        self.done.add(id)
+        item = json.loads(json.dumps({"id": id, **values}, allow_nan=False))
+        self.predictions.append(item)
+        _write_line(self._predictions, item)
+
+    def summary(self, figures: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Write `summary.json` and return what it holds."""
+        whole = {
+            "settings": self.settings,
+            "versions": versions(),
+            "git_commit": git_commit(),
+            "counts": {"segments": len(self._segments), "predictions": len(self.predictions)},
+            "figures": figures,
+            **more,
+        }
+        write_json(self.out / "summary.json", whole)
+        return whole
+
+
+def _write_line(file: Any, item: dict[str, Any]) -> None:
+    file.write(json.dumps(item, ensure_ascii=False, allow_nan=False) + "\n")
+    file.flush()
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """Lines of a JSONL file; a last line that was cut off by an interruption is dropped from the file too."""
+    if not path.is_file():
+        return []
+    whole = path.read_bytes()
+    complete = whole[: whole.rfind(b"\n") + 1]
+    if len(complete) != len(whole):
+        path.write_bytes(complete)
+    return [json.loads(line) for line in complete.decode("utf-8").splitlines()]
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout that this code runs from, with `+changes` when the tree differs; None outside of one."""
+    root = Path(__file__).resolve().parent.parent
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+        dirty = subprocess.run(
+            ["git", "-C", str(root), "status", "--porcelain"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+changes" if dirty else "")
+
+
+def clustered_interval(
+    values: Sequence[float] | NDArray[np.floating],
+    *clusters: Sequence[Hashable],
+    seed: int,
+    draws: int = 2000,
+    level: float = 0.95,
+) -> dict[str, float | int | list[int]]:
+    """Mean of `values` with a percentile bootstrap interval clustered over one or more groupings.
+
+    Each draw resamples every grouping's clusters with replacement and weighs an item by the product of how often its
+    clusters were drawn (the pigeonhole bootstrap of Owen, 2007, for crossed groupings; the plain cluster bootstrap for
+    one). Returns `mean`, `low`, `high`, `count` and `clusters` (count of each grouping). An interval from few clusters is
+    rough; the counts say so. Raises ValueError for no values or groupings of another length.
+    """
+    numbers = np.asarray(values, np.float64)
+    if not len(numbers) or not clusters or any(len(group) != len(numbers) for group in clusters):
+        raise ValueError("values and clusters need one entry an item, and at least one")
+    generator = np.random.default_rng(seed)
+    weights = np.ones((draws, len(numbers)))
+    counts = []
+    for group in clusters:
+        places: dict[Hashable, int] = {}
+        index = np.array([places.setdefault(name, len(places)) for name in group])
+        counts.append(len(places))
+        drawn = generator.multinomial(len(places), np.full(len(places), 1 / len(places)), size=draws)
+        weights *= drawn[:, index]
+    total = weights.sum(axis=1)
+    means = (weights @ numbers)[total > 0] / total[total > 0]
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, (tail, 1 - tail))
+    return {
+        "mean": float(numbers.mean()),
+        "low": float(low),
+        "high": float(high),
+        "count": len(numbers),
+        "clusters": counts,
+    }
+
+
+class Progress:
+    """A line on stderr every few seconds: how far, how fast. `step` when an item is done."""
+
+    def __init__(self, what: str, total: int, every_seconds: float = 5.0) -> None:
+        self.what, self.total, self.every_seconds = what, total, every_seconds
+        self.count = 0
+        self._start = self._last = time.monotonic()
+
+    def step(self) -> None:
+        self.count += 1
+        now = time.monotonic()
+        if now - self._last >= self.every_seconds or self.count == self.total:
+            self._last = now
+            left = (now - self._start) / self.count * (self.total - self.count)
+            percent = 100 * self.count // max(self.total, 1)
+            print(
+                f"{self.what}: {self.count}/{self.total} ({percent} %), {left:.0f} s left", file=sys.stderr, flush=True
+            )
