@@ -52,8 +52,10 @@ SEED = 20
 FOLDS = 5
 INITIATOR_SECONDS = 2.0
 LIMIT_LLR = 7.0
-THRESHOLD_LLR = 0.69
-OPERATING_LLRS = (0.0, 0.69, 1.1, 1.5, 2.0, 3.0)
+COST_RATIO = 10
+"""How many times a stranger's act is worse than asking the wearer again: the shipped threshold at equal priors."""
+THRESHOLD_LLR = round(float(np.log(COST_RATIO)), 2)
+OPERATING_LLRS = (0.0, 0.69, 1.1, 1.6, THRESHOLD_LLR, 3.0)
 SHORTEST_TURN_SECONDS = 1.0
 CHANGE_LENGTHS = (0.6, 1.0, 1.2, 1.6)
 CHANGE_CONDITIONS = ("clean", "noise", "room", "room-noise")
@@ -319,7 +321,7 @@ def fit(
         "default_threshold": {
             "score": "natural-log likelihood ratio same / other",
             "llr": THRESHOLD_LLR,
-            "reason": "equal priors; a stranger's act costs twice as much as asking the wearer again",
+            "reason": f"equal priors; a stranger's act costs {COST_RATIO} times as much as asking the wearer again",
             "operating_points": points,
             "measured": measured,
         },

@@ -19,7 +19,7 @@ from voxgate.models.settings import GateSettings
 from voxgate.models.tools.grammar import render
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.tools.understand import understand
-from voxgate.models.turns import FRAME_SECONDS, NEAR_FRAMES, Turn
+from voxgate.models.turns import FRAME_SECONDS, SHARP_FRAMES, Turn
 
 PAUSE_FRAMES = 6
 """Silence (0.19 s) that a stretch keeps behind its last speech when it is decoded."""
@@ -80,7 +80,7 @@ class Decider:
         return Draft(turn.speech_frames, decoded, understood)
 
     def evidence(self, turn: Turn, speaker: SpeakerScore, near: NearScore) -> SourceEvidence:
-        shortest = self.extractors.speaker.encoder.shortest_seconds
+        shortest = self.extractors.speaker.calibration.shortest_turn_seconds
         return SourceEvidence(turn.speech_seconds, speaker, near, frozenset(turn.marks), shortest, self.granted)
 
     def withheld(self, evidence: SourceEvidence) -> set[str]:
@@ -223,7 +223,7 @@ class Decider:
         No change was found in the turn, so it speaks for its words too, though for no more than `MOST_TURN_LLR`: a word
         is refused when its own stretch speaks against it by more than that.
         """
-        if self.granted or judge.shortest_frames > NEAR_FRAMES or whole.llr is None:
+        if self.granted or judge.shortest_frames > SHARP_FRAMES or whole.llr is None:
             return whole
         first, past = int(t0 / FRAME_SECONDS), int(np.ceil(t1 / FRAME_SECONDS))
         spare = max(0, WORD_NEAR_FRAMES - (past - first))

@@ -298,7 +298,8 @@ class Session:
             status.text = " ".join(stable)
         status.addressed = draft.understood.addressed
         call = draft.call
-        status.state = "ready" if call else "hold" if draft.understood.reasons else "uncertain"
+        not_for_us = {"self_talk", "side_talk"} & set(draft.understood.reasons)
+        status.state = "ready" if call else "hold" if not_for_us else "uncertain"
         if call is not None and (self._ready is None or self._ready[0] != call):
             self._ready = (call, self._now)
 

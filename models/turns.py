@@ -26,6 +26,9 @@ STEP_FRAMES = 12
 """Speech frames between d-vector windows (0.38 s)."""
 NEAR_FRAMES, NEAR_STEP = 10, 5
 """Speech frames in a near window (0.32 s), and between two."""
+SHARP_FRAMES = 6
+"""A judge that needs no more frames than this tells near from far in a near window, and for a single word; others judge
+turns only."""
 NEAR_LLR = 1.0
 """Log-likelihood ratio past which a near window counts as near or as far."""
 NEAR_CONFIRM, NEAR_CONFIRM_AT_END = 3, 2
@@ -152,7 +155,7 @@ class Turn:
         if count >= WINDOW_FRAMES and (count - WINDOW_FRAMES) % STEP_FRAMES == 0:
             self.windows.append(self._window(encoder, count))
             new = True
-        if judge.shortest_frames <= NEAR_FRAMES and count >= NEAR_FRAMES and (count - NEAR_FRAMES) % NEAR_STEP == 0:
+        if judge.shortest_frames <= SHARP_FRAMES and count >= NEAR_FRAMES and (count - NEAR_FRAMES) % NEAR_STEP == 0:
             first, last = int(positions[count - NEAR_FRAMES]), int(positions[-1])
             self.near_windows.append(NearWindow(first, last, self.near(judge, first, last + 1).llr))
             new = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ BENCHMARKS = {
 }
 
 
-def run(name: str, data: Path | None, out: Path | None, seed: int) -> int:
+def run(name: str, data: Path | None, out: Path | None, seed: int, limit: int | None = None) -> int:
     """Run one benchmark; the summary goes to stdout as JSON, progress to stderr. Raises InputError."""
     if name not in BENCHMARKS:
         raise InputError(f"no benchmark {name!r}: there are {', '.join(BENCHMARKS)}")
@@ -28,7 +29,10 @@ def run(name: str, data: Path | None, out: Path | None, seed: int) -> int:
         )
     try:
         module = importlib.import_module(BENCHMARKS[name][0])
-        summary = module.run(data, out or Path("runs") / name, seed)
+        options = {} if limit is None else {"limit": limit}
+        if not options.keys() <= inspect.signature(module.run).parameters.keys():
+            raise InputError(f"benchmark {name} takes no --limit")
+        summary = module.run(data, out or Path("runs") / name, seed, **options)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("voxgate"):
             raise

@@ -50,7 +50,7 @@ def _root(
 
 @app.command(epilog="Example: voxgate demo --paced")
 def demo(
-    jsonl: Jsonl = None, paced: Annotated[bool, typer.Option(help="At the speed of the recording.")] = False
+    jsonl: Jsonl = None, paced: Annotated[bool, typer.Option("--paced", help="At the speed of the recording.")] = False
 ) -> int:
     """Run the gate over a bundled recording of two people and show its decisions."""
     from voxgate.tui.show_demo import demo as work
@@ -61,7 +61,9 @@ def demo(
 @app.command(epilog="Example: voxgate devices --probe")
 def devices(
     json_output: Json = False,
-    probe: Annotated[bool, typer.Option(help="Listen to each for a second: level, zeros, clipping, DC.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Listen to each for a second: level, zeros, clipping, DC.")
+    ] = False,
 ) -> int:
     """List audio inputs."""
     from voxgate.tui.devices import devices as work
@@ -73,7 +75,7 @@ def devices(
 def enroll(
     name: str,
     files: Annotated[list[Path] | None, typer.Argument(help="Recordings of the wearer, best three or more.")] = None,
-    mic: Annotated[bool, typer.Option(help="Record from the microphone instead.")] = False,
+    mic: Annotated[bool, typer.Option("--mic", help="Record from the microphone instead.")] = False,
     device: Annotated[str | None, typer.Option(help="Input for --mic, by name.")] = None,
     array: Array = None,
     json_output: Json = False,
@@ -115,11 +117,11 @@ def run(
     array: Array = None,
     tools: Tools = None,
     force_authorised: Annotated[
-        bool, typer.Option(help="Take who and where as granted: the language side alone.")
+        bool, typer.Option("--force-authorised", help="Take who and where as granted: the language side alone.")
     ] = False,
     execute: Execute = None,
     jsonl: Jsonl = None,
-    blocks: Annotated[bool, typer.Option(help="Show each 0.6 s block as well.")] = False,
+    blocks: Annotated[bool, typer.Option("--blocks", help="Show each 0.6 s block as well.")] = False,
     settings: Set = None,
 ) -> int:
     """Decide about recordings: wav or flac, any rate, 1 to 16 channels, one session each."""
@@ -148,7 +150,7 @@ def live(
     array: Array = None,
     tools: Tools = None,
     execute: Execute = None,
-    headless: Annotated[bool, typer.Option(help="No live table.")] = False,
+    headless: Annotated[bool, typer.Option("--headless", help="No live table.")] = False,
     jsonl: Jsonl = None,
     settings: Set = None,
 ) -> int:
@@ -174,11 +176,14 @@ def bench_run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the record; runs/NAME without one.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many utterances a speaker, where the benchmark has them.")
+    ] = None,
 ) -> int:
     """Run one benchmark. An interrupted one goes on where it stopped."""
     from voxgate.tui.bench import run as work
 
-    return work(name, data, out, seed)
+    return work(name, data, out, seed, limit)
 
 
 @bench_app.command("list", epilog="Example: voxgate bench list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from voxgate.device.files import FileSource
 from voxgate.device.mic import MicSource
 from voxgate.device.portaudio import quiet_native_stderr
 from voxgate.models.events import Block, Decision, Event, Fault, Summary
-from voxgate.models.evidence import Recogniser
+from voxgate.models.evidence import Recogniser, WordsLost
 from voxgate.models.extractors import load_extractors
 from voxgate.models.session import Session
 from voxgate.models.settings import GateSettings
@@ -143,7 +143,8 @@ def _recogniser(timeout_seconds: float, tools: ToolSet, stack: ExitStack) -> Rec
         return None
     recogniser = RecogniserProcess(timeout_seconds, enum_words(tools))
     stack.callback(recogniser.close)
-    recogniser.wait_ready()
+    with suppress(WordsLost):  # whatever is asked before it is ready is lost, and said so
+        recogniser.wait_ready()
     return recogniser
 
 

@@ -1,0 +1,89 @@
+"""The benchmark record: resumable, describing itself, with intervals that respect clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from voxgate.bench.record import Record, clustered_interval, sha256_of_samples
+from voxgate.device.errors import InputError
+
+SETTINGS = {"benchmark": "test", "seed": 3}
+
+
+def fill(record: Record, count: int) -> None:
+    for number in range(count):
+        if str(number) not in record.done:
+            samples = np.full(1600, number / 10, np.float32)
+            record.segment(
+                str(number), samples, voice="a", rate=16_000, normalisation="none", boundary=(0.0, 0.1), room="r"
+            )
+            record.prediction(str(number), p=number / 10)
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        fill(record, 3)
+    # The fourth line was cut off by a crash.
+    with (tmp_path / "predictions.jsonl").open("a") as file:
+        file.write('{"id": "3", "p"')
+    with Record(tmp_path, SETTINGS) as record:
+        assert record.done == {"0", "1", "2"}
+        fill(record, 5)
+        summary = record.summary({"p": 0.2})
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == ["0", "1", "2", "3", "4"]
+    manifest = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+    assert len(manifest) == 5
+    assert manifest[4]["sha256"] == sha256_of_samples(np.full(1600, 0.4, np.float32))
+    assert manifest[4]["peak"] == pytest.approx(0.4)
+    assert manifest[4]["duration"] == pytest.approx(0.1)
+    assert summary["counts"] == {"segments": 5, "predictions": 5}
+    assert json.loads((tmp_path / "summary.json").read_text()) == summary
+
+
+def test_a_record_of_other_settings_is_refused_by_name(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS):
+        pass
+    with pytest.raises(InputError, match=str(tmp_path)):
+        Record(tmp_path, SETTINGS | {"seed": 4})
+
+
+def test_an_item_is_predicted_once_and_never_with_nan(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        record.prediction("x", p=None)
+        with pytest.raises(ValueError, match="already"):
+            record.prediction("x", p=0.5)
+        with pytest.raises(ValueError, match="JSON"):
+            record.prediction("y", p=float("nan"))
+
+
+def test_interval_of_independent_items_is_the_binomial_one() -> None:
+    generator = np.random.default_rng(0)
+    values = (generator.random(1000) < 0.9).astype(float)
+    found = clustered_interval(values, range(1000), seed=1)
+    half = 1.96 * np.sqrt(0.09 / 1000)
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["high"] - found["low"] == pytest.approx(2 * half, rel=0.15)
+
+
+def test_interval_widens_when_items_share_a_speaker() -> None:
+    speakers = np.repeat(np.arange(10), 100)
+    values = (speakers < 8).astype(float)  # two speakers fail altogether
+    clustered = clustered_interval(values, speakers, seed=1)
+    plain = clustered_interval(values, range(1000), seed=1)
+    assert clustered["high"] - clustered["low"] > 5 * (plain["high"] - plain["low"])
+    crossed = clustered_interval(values, speakers, np.tile(np.arange(100), 10), seed=1)
+    assert crossed["clusters"] == [10, 100]
+    assert crossed["low"] <= clustered["mean"] <= crossed["high"]
+    assert clustered_interval(values, speakers, seed=1) == clustered
+
+
+def test_interval_refuses_what_has_no_items() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        clustered_interval([], [], seed=1)
+    with pytest.raises(ValueError, match="at least one"):
+        clustered_interval([1.0], ["a", "b"], seed=1)
