@@ -30,7 +30,7 @@ from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import available
 from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
-from voxgate.tui.running import make_job, make_sinks
+from voxgate.tui.running import execution_status, make_job, make_sinks
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
 
 DEVICE_TROUBLE = 3
@@ -134,7 +134,7 @@ def live(
                 sink.take(event)
         if status:
             print(f"voxgate: {source.name}: the device is gone; all events up to here are written", file=sys.stderr)
-        return INTERRUPTED if stop.asked and not status else status
+    return status or (INTERRUPTED if stop.asked else execution_status(sinks))
 
 
 def _recogniser(timeout_seconds: float, tools: ToolSet, stack: ExitStack) -> Recogniser | None:

@@ -105,6 +105,11 @@ def make_sinks(jsonl: str | None, execute: str | None, stack: ExitStack, blocks:
     return sinks
 
 
+def execution_status(sinks: list[Sink]) -> int:
+    """1 when a command for an act failed; to be asked once the sinks are closed."""
+    return 1 if any(isinstance(sink, Executor) and sink.failed for sink in sinks) else 0
+
+
 def run(
     files: Sequence[Path],
     wearer: str | None = None,
@@ -130,7 +135,7 @@ def run(
             for event in drive(job.session(source, extractors), source):
                 for sink in sinks:
                     sink.take(event)
-    return 1 if any(isinstance(sink, Executor) and sink.failed for sink in sinks) else 0
+    return execution_status(sinks)
 
 
 class _closing:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -126,8 +127,8 @@ def summary_line(summary: Summary) -> Text:
 class Executor:
     """Runs a command for each final act: the decision as JSON on its stdin, the act's key in VOXGATE_KEY.
 
-    A line goes to the ledger before the command runs and another after it, so that a crash in between shows. A key that
-    was begun in this run is never run again.
+    A line goes to the ledger before the command runs and another after it, so that a crash in between shows. Within a
+    session a key is never run twice. Commands run one after the other in a thread of their own.
     """
 
     def __init__(self, command: str, ledger: Path) -> None:
@@ -141,37 +142,45 @@ class Executor:
         except OSError as error:
             raise InputError(f"{ledger}: cannot write the ledger of acts ({error.strerror})") from error
         self._run = uuid.uuid4().hex[:12]
-        self._begun: set[tuple[str, str]] = set()
+        self._begun: set[str] = set()
+        self._worker = ThreadPoolExecutor(max_workers=1)
         self.failed = 0
 
     def take(self, event: Event) -> None:
+        """Queue the command for a final act; a slow command holds up the next one, never the listening."""
+        if isinstance(event, Summary):
+            self._begun.clear()  # keys count within a session
         if not isinstance(event, Decision) or event.action == "mute" or event.status != "final" or event.key is None:
             return
-        identity = (event.source, event.key)
-        if identity in self._begun:
-            return
-        self._begun.add(identity)
-        self._note(event, "begun")
+        if event.key not in self._begun:
+            self._begun.add(event.key)
+            self._worker.submit(self._execute, event)
+
+    def _execute(self, event: Decision) -> None:
         try:
+            self._note(event, "begun")
             done = subprocess.run(
                 self._command,
                 input=event.line(),
                 text=True,
-                stdout=sys.stderr,
-                env={**os.environ, "VOXGATE_KEY": event.key},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "VOXGATE_KEY": str(event.key)},
                 timeout=EXECUTE_TIMEOUT_SECONDS,
                 check=False,
             )
-            outcome = f"exit {done.returncode}"
-            failed = done.returncode != 0
-        except (OSError, subprocess.TimeoutExpired) as error:
-            outcome, failed = str(error), True
-        self._note(event, outcome)
+            sys.stderr.write(done.stdout)
+            outcome, failed = f"exit {done.returncode}", done.returncode != 0
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            outcome, failed = " ".join(str(error).split()), True
         if failed:
             self.failed += 1
             print(f"voxgate: --execute {self._command[0]} failed for {event.key}: {outcome}", file=sys.stderr)
+        self._note(event, outcome)
 
     def close(self) -> None:
+        """Wait for what is queued. May be called twice."""
+        self._worker.shutdown(wait=True)
         self._ledger.close()
 
     def _note(self, event: Decision, status: str) -> None:

@@ -20,6 +20,7 @@ from voxgate.models.runtime import inference_session, package_file
 from voxgate.models.settings import RATE
 from voxgate.models.words.align import Aligner
 from voxgate.models.words.bias import Node, WordBias
+from voxgate.models.words.pattern import Automaton, ClosedPattern
 
 PACKAGE = "moonshine_voice"
 FOLDER = ("assets", "tiny-en")
@@ -101,11 +102,30 @@ class _Text:
         return _Text([*self.tokens, token], [*self.logprobs, logprob], score, bias.follow(self.node, token))
 
 
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A sound before the first token: encoder states (1, frames, 288), the mask (1, n) that goes with them, the
+    log-probabilities (tokens,) of the first token, keys and values after the start token, and the longest text."""
+
+    states: Floats
+    mask: NDArray[np.int64]
+    first: Floats
+    past: dict[str, Floats]
+    most_tokens: int
+
+
+_Advanced = tuple[Floats, dict[str, Floats]]
+"""Log-probabilities (texts, tokens) of the next token, and keys and values."""
+
+
 class MoonshineRecogniser:
     """Speech to text on one thread, stateless: the same samples give the same text whatever was decoded before."""
 
-    def __init__(self, vocabulary: Iterable[str] = (), bonus: float = BONUS) -> None:
+    def __init__(
+        self, vocabulary: Iterable[str] = (), patterns: Iterable[ClosedPattern] = (), bonus: float = BONUS
+    ) -> None:
         """`vocabulary`: words that are likely, such as the values that tools take; each gets `bonus` (natural-log units).
+        `patterns`: commands of fixed form, tried on what the first decode did not write as one of them.
 
         Raises InputError when the weights are not installed or cannot be loaded.
         """
@@ -126,6 +146,8 @@ class MoonshineRecogniser:
         self._tokens = read_tokens(files[TOKENS])
         words = sorted({word for phrase in vocabulary for word in phrase.split()})
         self._bias = WordBias(words, self._tokens, FIRST_TEXT, bonus) if words else None
+        closed = list(patterns)
+        self._closed = Automaton(closed, self._tokens, FIRST_TEXT) if closed else None
         self._aligner: Aligner | None = None
 
     def decode(self, samples: Floats) -> Decoded:
@@ -155,52 +177,63 @@ class MoonshineRecogniser:
             return Decoded("", 0.0)
         gain = 10 ** (min(LEVEL_DBFS - level, MOST_GAIN_DB) / 20)
         sound = np.pad((samples * gain).astype(np.float32), int(PAD_SECONDS * RATE))
-        tokens, logprobs = self._greedy(sound) if self._bias is None else self._beam(sound, self._bias)
+        heard = self._hear(sound)
+        tokens, logprobs = self._greedy(heard) if self._bias is None else self._beam(heard, self._bias)
         text = self.text_of(tokens)
-        return Decoded(text, float(np.mean(logprobs))) if text else Decoded("", 0.0)
+        if not text:
+            return Decoded("", 0.0)
+        free = Decoded(text, float(np.mean(logprobs)))
+        return free if self._closed is None else self._second(heard, self._closed, free, logprobs)
 
-    def _encode(self, samples: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """(n,) -> states (1, frames, 288) and the mask (1, n) that the decoder wants with them."""
+    def _hear(self, samples: Floats) -> _Heard:
+        """(n,) -> what every decode starts from: the encoder's states and the decoder's pass over the start token."""
         mask = np.ones((1, samples.shape[0]), np.int64)
         (states,) = self._encoder.run(None, {"input_values": samples[None], "attention_mask": mask})
-        return states, mask
+        logits, past = self._step(np.array([[START]], np.int64), states, mask, dict(self._empty), cached=False)
+        most = int(samples.shape[0] / RATE * TOKENS_PER_SECOND) + 5
+        return _Heard(states, mask, log_softmax(logits[0, -1]), past, most)
 
-    def _greedy(self, samples: Floats) -> tuple[list[int], list[float]]:
+    def _advance(self, heard: _Heard, ids: list[int], rows: list[int], past: dict[str, Floats]) -> _Advanced:
+        """One token further on the texts whose keys and values are `rows` of `past`, in a batch."""
+        count = len(rows)
+        logits, past = self._step(
+            np.array(ids, np.int64)[:, None],
+            np.repeat(heard.states, count, axis=0),
+            np.repeat(heard.mask, count, axis=0),
+            past if rows == list(range(next(iter(past.values())).shape[0])) else {k: v[rows] for k, v in past.items()},
+            cached=True,
+        )
+        return log_softmax(logits[:, -1]), past
+
+    def _greedy(self, heard: _Heard) -> tuple[list[int], list[float]]:
         """The likeliest token at each step until the end token, the limit or a loop."""
-        states, mask = self._encode(samples)
         tokens: list[int] = []
-        logprobs: list[float] = []
-        past = dict(self._empty)
-        last = START
-        for step in range(int(samples.shape[0] / RATE * TOKENS_PER_SECOND) + 5):
-            logits, past = self._step(np.array([[last]], np.int64), states, mask, past, cached=step > 0)
-            last = int(logits[0, -1].argmax())
-            logprobs.append(float(log_softmax(logits[0, -1])[last]))
+        chosen: list[float] = []
+        logprobs, past = heard.first, heard.past
+        for _ in range(heard.most_tokens):
+            last = int(logprobs.argmax())
+            chosen.append(float(logprobs[last]))
             if last == END:
                 break
             tokens.append(last)
             keep = loop_start(tokens)
             if keep is not None:
-                tokens, logprobs = tokens[:keep], logprobs[:keep]
+                tokens, chosen = tokens[:keep], chosen[:keep]
                 break
-        return tokens, logprobs
+            if len(tokens) < heard.most_tokens:
+                batch, past = self._advance(heard, [last], [0], past)
+                logprobs = batch[0]
+        return tokens, chosen
 
-    def _beam(self, samples: Floats, bias: WordBias) -> tuple[list[int], list[float]]:
+    def _beam(self, heard: _Heard, bias: WordBias) -> tuple[list[int], list[float]]:
         """The best text, its words' bonus counted, among the few that stay close to the best at every step (beam search).
 
         Texts are compared by their sums: with few and close ones, none has a chance to win by being short.
         """
-        states, mask = self._encode(samples)
         active = [_Text([START], [], 0.0, bias.root)]
-        past = dict(self._empty)
+        logprobs, past = heard.first[None], heard.past
         best: _Text | None = None
-        for step in range(int(samples.shape[0] / RATE * TOKENS_PER_SECOND) + 5):
-            ids = np.array([[text.tokens[-1]] for text in active], np.int64)
-            count = len(active)
-            logits, past = self._step(
-                ids, np.repeat(states, count, axis=0), np.repeat(mask, count, axis=0), past, cached=step > 0
-            )
-            logprobs = log_softmax(logits[:, -1])
+        for step in range(heard.most_tokens):
             likely = np.argpartition(logprobs, -BEAM, axis=-1)[:, -BEAM:]
             grown: list[tuple[int, _Text]] = []
             for row, text in enumerate(active):
@@ -219,10 +252,14 @@ class MoonshineRecogniser:
             if not kept:
                 break
             active = [text for _, text in kept]
-            rows = [row for row, _ in kept]
-            past = {name: value[rows] for name, value in past.items()}
+            if step + 1 < heard.most_tokens:
+                last = [text.tokens[-1] for text in active]
+                logprobs, past = self._advance(heard, last, [row for row, _ in kept], past)
         best = best or active[0]
         return [token for token in best.tokens[1:] if token != END], best.logprobs
+
+    def _second(self, heard: _Heard, closed: Automaton, free: Decoded, logprobs: list[float]) -> Decoded:
+        return free
 
     def _step(
         self, ids: NDArray[np.int64], states: Floats, mask: NDArray[np.int64], past: dict[str, Floats], *, cached: bool
