@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from voxgate.models.evidence import Floats, Recogniser, Word
+from voxgate.models.reports import agreed_words
 from voxgate.models.settings import FRAME, RATE, GateSettings
 
 FRAME_SECONDS = FRAME / RATE
@@ -135,7 +136,7 @@ class Driver:
         self.outcome.decode_cpu_seconds += spent
         self.outcome.longest_decode_seconds = max(self.outcome.longest_decode_seconds, spent)
         utterance.text, utterance.end, utterance.speech_since = decoded.text, end, 0
-        utterance.agreed = agreement(before, decoded.text.split())
+        utterance.agreed = agreed_words(before, decoded.text.split())
         utterance.complete = pause >= self.strategy.pause_frames
         utterance.known_at = now * FRAME_SECONDS
         whole = utterance.complete or not self.strategy.show_agreed
@@ -180,11 +181,3 @@ class Driver:
 
     def _sound(self, first: int, past: int) -> Floats:
         return self.samples[first * FRAME : past * FRAME]
-
-
-def agreement(a: list[str], b: list[str]) -> list[str]:
-    """The words of `b` up to the first that differs from `a`, case and punctuation aside."""
-    for index, (one, other) in enumerate(zip(a, b, strict=False)):
-        if one.strip(".,?!").lower() != other.strip(".,?!").lower():
-            return b[:index]
-    return b[: min(len(a), len(b))]

@@ -15,7 +15,8 @@ from voxgate.models.speaker import SpeakerModel, centroid_of
 class Voice:
     """What a finished turn says about its speaker.
 
-    `embedding` is None when there is too little speech. `first`: it is the session's very first utterance.
+    `embedding` is None when there is too little speech. `first`: it is the session's very first utterance,
+    or what is left of it before a change of speaker.
     """
 
     embedding: Floats | None
@@ -38,6 +39,10 @@ class Authority(Protocol):
         """Score of a finished turn. `asks` tells, when called, whether its words are a request to the assistant."""
         ...
 
+    def may_found(self, speech_seconds: float, first: bool) -> bool:
+        """Whether a turn with so much near speech could make its speaker the authorised source."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class WearerAuthority:
@@ -52,6 +57,9 @@ class WearerAuthority:
     def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
         return self.scorer.score(voice.embedding, voice.speech_seconds)
 
+    def may_found(self, speech_seconds: float, first: bool) -> bool:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class ForcedAuthority:
@@ -64,6 +72,9 @@ class ForcedAuthority:
 
     def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
         return SpeakerScore()
+
+    def may_found(self, speech_seconds: float, first: bool) -> bool:
+        return False
 
 
 @dataclass(slots=True)
@@ -97,6 +108,9 @@ class InitiatorAuthority:
                 # This turn founds the authority: it is the initiator's by definition, not by comparison with itself.
                 return SpeakerScore(p=1.0)
         return SpeakerScore()
+
+    def may_found(self, speech_seconds: float, first: bool) -> bool:
+        return self._scorer is None and (first or self._heard_seconds + speech_seconds >= self.needed_seconds)
 
     @property
     def _heard_seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -9,14 +10,15 @@ from datetime import datetime
 
 import numpy as np
 
+from voxgate.device.errors import InputError
 from voxgate.models.authority import Authority, Voice
 from voxgate.models.events import Decision, SpokenWord, strongest_first
-from voxgate.models.evidence import Decoded, NearJudge, NearScore, SpeakerScore, Understood, WordsLost
+from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import LearnedGate, SourceEvidence, act_key, margins, source_reasons, word_reasons
 from voxgate.models.scorer import near_score
 from voxgate.models.settings import GateSettings
-from voxgate.models.tools.grammar import render
+from voxgate.models.tools.grammar import Parsed, parse, render
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.tools.understand import understand
 from voxgate.models.turns import FRAME_SECONDS, SHARP_FRAMES, Turn
@@ -26,7 +28,7 @@ PAUSE_FRAMES = 6
 WORD_NEAR_FRAMES = 19
 """A word's distance is judged over at least this much (0.6 s) of its turn."""
 MOST_TURN_LLR = 2.0
-"""How much the whole turn's distance can speak for one of its words."""
+"""How much the whole turn can speak for one of its words."""
 LEAST_MEAN_LOGPROB = -1.0
 """Words whose tokens have a lower mean log-probability are not trusted."""
 
@@ -73,22 +75,40 @@ class Decider:
             raise WordsLost(
                 "no recogniser here: pip install moonshine-voice==0.0.49, on a system that it has a wheel for"
             )
-        with self.stage("words"):
-            decoded = recogniser.decode(turn.sound(PAUSE_FRAMES))
+        try:
+            with self.stage("words"):
+                decoded = recogniser.decode(turn.sound(PAUSE_FRAMES))
+        except InputError as error:  # a recogniser that cannot load itself again
+            raise WordsLost(str(error)) from error
         with self.stage("language"):
             understood = understand(decoded.text, self.tools, reference=self.reference)
         return Draft(turn.speech_frames, decoded, understood)
 
-    def evidence(self, turn: Turn, speaker: SpeakerScore, near: NearScore) -> SourceEvidence:
+    def evidence(self, turn: Turn, speaker: SpeakerScore, near: NearScore, broken_array: bool) -> SourceEvidence:
         shortest = self.extractors.speaker.calibration.shortest_turn_seconds
-        return SourceEvidence(turn.speech_seconds, speaker, near, frozenset(turn.marks), shortest, self.granted)
+        return SourceEvidence(
+            turn.speech_seconds, speaker, near, frozenset(turn.marks), shortest, self.granted, broken_array
+        )
+
+    def voice(self, turn: Turn, whole: bool) -> Floats | None:
+        """d-vector of the turn so far, or of the `whole`; None below the shortest turn that a voice can be told by."""
+        if turn.speech_seconds < self.extractors.speaker.calibration.shortest_turn_seconds:
+            return None
+        return turn.embedding(self.extractors.speaker.encoder, whole)
 
     def withheld(self, evidence: SourceEvidence) -> set[str]:
         """Reasons that who, where and the input give to mute."""
         return source_reasons(evidence, self.wearer_threshold, self.settings.near_threshold)
 
     def decide(
-        self, turn: Turn, judge: NearJudge, number: int, draft: Draft | None, ready_at: float | None, now: float
+        self,
+        turn: Turn,
+        judge: NearJudge,
+        number: int,
+        draft: Draft | None,
+        ready_at: float | None,
+        now: float,
+        broken_array: bool = False,
     ) -> tuple[Decision, str | None]:
         """The decision about a turn, and what to report when its words were lost.
 
@@ -97,7 +117,7 @@ class Decider:
         with self.stage("near"):
             near = NearScore() if self.granted else turn.near(judge)
         with self.stage("speaker"):
-            embedding = turn.embedding(self.extractors.speaker.encoder)
+            embedding = self.voice(turn, whole=True)
         lost: str | None = None
 
         def words() -> Draft | None:
@@ -113,10 +133,11 @@ class Decider:
             heard = words()
             return heard is not None and not word_reasons(heard.understood, self.settings.addressed_threshold)
 
-        near_passes = near.p is not None and near.p >= self.settings.near_threshold
+        # Sound that cannot be trusted must not found an authority either.
+        near_passes = not turn.marks and near.p is not None and near.p >= self.settings.near_threshold
         voice = Voice(embedding, turn.speech_seconds, near_passes, number == 1)
         speaker = self.authority.turn(voice, asks)
-        evidence = self.evidence(turn, speaker, near)
+        evidence = self.evidence(turn, speaker, near, broken_array)
         reasons = self.withheld(evidence)
         heard = words() if not reasons else None
         end = min(turn.t1, now)
@@ -180,15 +201,22 @@ class Decider:
         )
         tool = self.tools.get(understood.tool) if understood.tool else None
         if understood.kind != "tool" or tool is None:
-            key = act_key(decision.utterance, "answer", {"text": decision.text})
-            return replace(decision, action="answer", output=render("answer", text=decision.text), key=key)
+            # Interjections of others do not mute an answer, and do not reach the assistant either.
+            own = [word.text for word in words if self.granted or self._authorised(word)]
+            answer = render("answer", text=" ".join(own))
+            key = act_key(decision.utterance, "answer", {"text": answer})
+            return replace(decision, action="answer", output=answer, key=key)
+        output = render("tool", tool.name, understood.params)
+        if not isinstance(parse(output, self.tools), Parsed):
+            return muted(replace(decision, tool=None, missing=[], t_ready=None, t_commit=None), {"malformed_call"})
+        waits = tool.writes or tool.confirm
         return replace(
             decision,
             action="tool",
             params=understood.params,
-            output=render("tool", tool.name, understood.params),
-            status="pending" if tool.writes else "final",
-            t_commit=decision.t + self.settings.commit_seconds if tool.writes else decision.t,
+            output=output,
+            status="pending" if waits else "final",
+            t_commit=decision.t + self.settings.commit_seconds if waits else decision.t,
             key=act_key(decision.utterance, tool.name, understood.params),
         )
 
@@ -199,7 +227,7 @@ class Decider:
         try:
             with self.stage("align"):
                 aligned = self.extractors.recogniser.align(turn.sound(PAUSE_FRAMES), text)
-        except WordsLost:
+        except (WordsLost, InputError):
             aligned = []
         if not aligned:  # no spans: unknown, and the gate mutes on words of unknown origin
             return [SpokenWord(text=word, t0=None, t1=None, wearer=None, near=None) for word in text.split()]
@@ -210,12 +238,27 @@ class Decider:
                 continue
             offset = turn.first * FRAME_SECONDS
             near = self._word_near(turn, judge, word.t0, word.t1, evidence.near)
+            wearer = self._word_speaker(turn, (word.t0 + word.t1) / 2, evidence.speaker)
             words.append(
-                SpokenWord(
-                    text=word.text, t0=word.t0 + offset, t1=word.t1 + offset, wearer=evidence.speaker.p, near=near.p
-                )
+                SpokenWord(text=word.text, t0=word.t0 + offset, t1=word.t1 + offset, wearer=wearer.p, near=near.p)
             )
         return words
+
+    def _word_speaker(self, turn: Turn, at: float, whole: SpeakerScore) -> SpeakerScore:
+        """Speaker score of a word: of the least favourable voice window that holds its middle, and of the turn.
+
+        As with distance, the turn speaks for its words by no more than `MOST_TURN_LLR`.
+        """
+        frame = int(at / FRAME_SECONDS)
+        windows = [w for w in turn.whole_windows(self.extractors.speaker.encoder) if w.first <= frame <= w.last]
+        if self.granted or whole.llr is None or len(windows) == 0:
+            return whole
+        scores = [self.authority.window(w.embedding, (w.last - w.first + 1) * FRAME_SECONDS) for w in windows]
+        worst = min(scores, key=lambda score: -math.inf if score.llr is None else score.llr)
+        if worst.llr is None:
+            return SpeakerScore()
+        llr = worst.llr + min(whole.llr / 2, MOST_TURN_LLR)
+        return SpeakerScore(worst.similarity, llr, 1 / (1 + math.exp(-llr)))
 
     def _word_near(self, turn: Turn, judge: NearJudge, t0: float, t1: float, whole: NearScore) -> NearScore:
         """Near score of the stretch around a word; the whole turn's where the array cannot judge so little.

@@ -39,7 +39,7 @@ class NearScore:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A wearer's own-voice signature on one array: named tensors that only `models.distance` reads.
+    """A wearer's own-voice signature on one array: named tensors that only `models.signature` reads.
 
     `array` names the array profile, `channels` its channel count; `quality` holds plain numbers for people to read.
     """

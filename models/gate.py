@@ -15,6 +15,7 @@ MARK_REASONS = {
     "gap": "fault",
     "not_finite": "fault",
     "device": "fault",
+    "model": "fault",
     "overload": "overload",
     "words_lost": "words_lost",
 }
@@ -31,6 +32,8 @@ class SourceEvidence:
     marks: frozenset[str]
     shortest_seconds: float
     granted: bool = False
+    broken_array: bool = False
+    """The array counts as one microphone, because its channels are not what the profile says."""
 
 
 class LearnedGate(Protocol):
@@ -55,7 +58,7 @@ def source_reasons(evidence: SourceEvidence, wearer_threshold: float, near_thres
     elif not speaker >= wearer_threshold:
         reasons.add("other_speaker")
     if near is None:
-        reasons.add("low_confidence")
+        reasons |= {"low_confidence", "dead_channel"} if evidence.broken_array else {"low_confidence"}
     elif not near >= near_threshold:
         reasons.add("far_field")
     return reasons

@@ -26,10 +26,10 @@ VERSION = 1
 class WearerProfile:
     """What is kept of an enrolled wearer.
 
-    `embeddings`: (utterances, dim) L2-normalised d-vectors, one an enrolment clip; `centroid`: their L2-normalised mean;
-    `cohort_mean`, `cohort_std`: of the centroid's cosine to the closest cohort voices. `near_mean`, `near_std`: of the
-    enrolment's own near scores where the array has no signature. `threshold_llr`: set by calibration, None for the
-    shipped default. `device`: name, rate and array of the enrolment's source.
+    `embeddings`: (utterances, dim) L2-normalised d-vectors, one an enrolment clip; `centroid`: their L2-normalised mean.
+    `signature` on worn arrays; elsewhere `near`, the distribution of the enrolment's own near scores (see
+    `models.distance.near_stats`). `threshold_llr`: set by calibration, None for the shipped default. `device`: name, rate
+    and array of the enrolment's source.
     """
 
     name: str
@@ -100,6 +100,8 @@ def load_profile(folder: Path) -> WearerProfile:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}: damaged wearer profile ({error}); enrol again") from error
+    if not isinstance(profile.threshold_llr, int | float | None) or abs(profile.threshold_llr or 0.0) > 50:
+        raise InputError(f"{folder}: damaged wearer profile (threshold_llr); enrol again")
     if not all(np.isfinite(value).all() for value in tensors.values()) or profile.centroid.shape != (
         profile.model.get("dim"),
     ):

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from voxgate.device.arrays import ArrayProfile, load_array
 from voxgate.device.blocks import AudioBlock
+from voxgate.device.errors import InputError
+from voxgate.models.acts import Acts
 from voxgate.models.authority import make_authority
-from voxgate.models.blocks import BlockReporter, Status
 from voxgate.models.chunker import Chunker, Frame
 from voxgate.models.deciding import PAUSE_FRAMES, Decider, Draft
 from voxgate.models.distance import near_judge
@@ -27,6 +27,7 @@ from voxgate.models.evidence import Floats, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import MARK_REASONS, LearnedGate
 from voxgate.models.profile import WearerProfile
+from voxgate.models.reports import BlockReporter, Status, agreed_words
 from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.turns import FRAME_SECONDS, SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
@@ -77,28 +78,38 @@ class Session:
         self._decider = Decider(
             extractors, settings, threshold, tools, authority, source, learned_gate, reference, self._stage
         )
-        own_array = profile is not None and profile.array == array.name
-        self._near_stats = profile.near if profile is not None else None
-        self._judge = near_judge(array, profile.signature if profile and own_array else None, self._near_stats)
+        own = profile if profile is not None and profile.array == array.name else None  # what it says of distance holds
+        self._judge = near_judge(array, own.signature if own else None, own.near if own else None)
+        self._prove_judge(own)
+        self._channel = array.recogniser
         self._near_channels = list(array.mics) or [array.recogniser]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, len(self._near_channels)), np.float32))[0]
         self._watch = Watch(array, frames_of(settings.silent_input_seconds))
         self._vad = Vad(extractors.vad)
         self._chunker = Chunker(rate, array.channels)
         self._listener = Listener(settings)
-        self._tools = tools
         self._now_samples = 0
         self._blocks = BlockReporter(source)
         self._shown_turn = -1  # first frame of the turn that the blocks' status speaks of
         self._draft: Draft | None = None
         self._ready: tuple[str, float] | None = None  # a complete call, and when the words first made it
-        self._pending: list[Decision] = []
         self._utterances = 0
-        self._acts: list[Decision] = []
-        self._lags: list[float] = []
+        self._acts = Acts(tools)
+        self._failing = False
         self._ended = False
         self._spent_seconds = 0.0
         self._total_seconds = 0.0
+
+    def _prove_judge(self, profile: WearerProfile | None) -> None:
+        """Raise InputError now when the profile's signature cannot be read, instead of a fault at every frame."""
+        rows = self._judge.features(np.full((8, FRAME, max(1, len(self.array.mics))), 0.01, np.float32))
+        try:
+            self._judge.judge(rows, np.ones(len(rows), np.bool_), None)
+        except (KeyError, ValueError, IndexError) as error:
+            name = profile.name if profile else "the wearer"
+            raise InputError(
+                f"profile {name}: its own-voice signature cannot be used ({error}); enrol {name} again"
+            ) from error
 
     # -- in and out -------------------------------------------------------------------------------------------------
 
@@ -115,7 +126,7 @@ class Session:
         events: list[Event] = [self._fault(code, message)]
         if self._listener.turn is not None:
             self._listener.turn.marks.add("device")
-        self._cancel_pending("fault", events)
+        events += self._acts.cancel("fault", self._now)
         return events
 
     def finish(self) -> list[Event]:
@@ -128,10 +139,8 @@ class Session:
             for frame in self._chunker.finish():
                 self._hear_safely(frame, events)
             if self._listener.turn is not None:
-                self._decide_safely(events)
-            for decision in self._pending:
-                self._commit(decision, events)
-            self._pending.clear()
+                self._endpoint(events)
+            events += self._acts.flush(self._now)
             events += [self._fault(trouble.code, trouble.message) for trouble in self._watch.end(self._total_samples)]
             if self._total_samples > self._blocks.start:
                 events.append(self._blocks.emit(self._total_samples, self._now, speaking=False))
@@ -143,39 +152,38 @@ class Session:
     # -- frames -----------------------------------------------------------------------------------------------------
 
     def _hear_safely(self, frame: Frame, events: list[Event]) -> None:
-        """A frame that a model fails on is a fault, and what was under way is muted: a failure is never a decision."""
+        """A frame that a model fails on is a fault, and what is under way is muted: a failure is never a decision."""
+        self._now_samples = min((frame.index + 1) * FRAME, self._total_samples)
+        speech = False
         try:
-            self._hear(frame, events)
+            speech = self._hear(frame, events)
+            self._failing = False
         except Exception as error:
             self._fail(error, events)
-
-    def _decide_safely(self, events: list[Event]) -> None:
-        try:
-            self._endpoint(events)
-        except Exception as error:
-            self._fail(error, events)
+        speaking = self._listener.turn is not None
+        events += self._blocks.count(frame.index * FRAME, self._now_samples, speech, speaking)
 
     def _fail(self, error: Exception, events: list[Event]) -> None:
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        events.append(self._fault("model", f"could not judge the sound here ({message[:300]})"))
-        self._cancel_pending("fault", events)
-        turn, self._listener.turn, self._draft, self._ready = self._listener.turn, None, None, None
-        if turn is not None and turn.speech_frames:
-            self._utterances += 1
-            end = min(turn.t1, self._now)
-            events.append(self._mute(turn.t0, end, {"fault"}))
+        """Report a failure, once a stretch; the turn that it fell into ends in a mute."""
+        if not self._failing:
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            events.append(self._fault("model", f"could not judge the sound here ({message[:300]})"))
+        self._failing = True
+        events += self._acts.cancel("fault", self._now)
+        if self._listener.turn is not None:
+            self._listener.turn.marks.add("model")
 
-    def _hear(self, frame: Frame, events: list[Event]) -> None:
-        self._now_samples = min((frame.index + 1) * FRAME, self._total_samples)
+    def _hear(self, frame: Frame, events: list[Event]) -> bool:
+        """Take a frame; returns whether it holds speech."""
         with self._stage("health"):
             troubles = self._watch.see(frame)
         for trouble in troubles:
             events.append(self._fault(trouble.code, trouble.message))
             if trouble.mark is not None:  # a pending act does not survive lost or late samples
-                self._cancel_pending(MARK_REASONS[trouble.mark], events)
+                events += self._acts.cancel(MARK_REASONS[trouble.mark], self._now)
             if trouble.code == "mono_fallback":
                 self._fall_back()
-        mono = np.ascontiguousarray(frame.samples[:, self.array.recogniser])
+        mono = np.ascontiguousarray(frame.samples[:, self._channel])
         with self._stage("vad"):
             probability = self._vad(mono)
         if self._listener.turn is None and is_quiet(mono):
@@ -191,23 +199,16 @@ class Session:
             self._look(turn, over=True)
         if self._listener.over:
             self._endpoint(events)
-        for decision in [d for d in self._pending if d.t_commit is not None and self._now >= d.t_commit]:
-            self._pending.remove(decision)
-            self._commit(decision, events)
-        speaking = self._listener.turn is not None
-        events += self._blocks.count(frame.index * FRAME, self._now_samples, speech, speaking)
+        events += self._acts.due(self._now)
+        return speech
 
     def _fall_back(self) -> None:
-        """The channels are not what the profile says: go on with the recogniser's channel as one microphone."""
+        """The channels are not what the profile says: go on with one that carries sound, as one microphone."""
+        self._channel = self._watch.sound_channel
         self._judge = near_judge(load_array("mono"), None, None)
-        self._near_channels = [self.array.recogniser]
+        self._near_channels = [self._channel]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, 1), np.float32))[0]
-        self._listener.noise = None
-        turn = self._listener.turn
-        if turn is not None:
-            turn.rows = list(self._judge.features(np.stack(turn.samples)[:, :, None]))
-            turn.noise = None
-            turn.near_windows.clear()
+        self._listener.change_rows(self._judge)
 
     def _follow(self, events: list[Event]) -> None:
         """After a speech frame: new windows, a change of speaker, words at a bounded rate."""
@@ -232,15 +233,18 @@ class Session:
         A sign of a change between two stretches that both pass by themselves as near, or as the authorised voice, is taken
         for a false alarm: it must not make a command of the second half of "I should really call my sister".
         """
-        cut = turn.near_change(at_end)
-        if cut is not None and not (self._is_near(turn, 0, cut) and self._is_near(turn, cut, turn.frames)):
-            return cut
+        for cut in turn.near_changes(at_end):
+            if not (self._is_near(turn, 0, cut) and self._is_near(turn, cut, turn.frames)):
+                return cut
         with self._stage("speaker"):
-            cut = turn.speaker_change(self._windows_differ, self._speaker.calibration.change_threshold, at_end)
-        if cut is None:
-            return None
-        sides = ([w for w in turn.windows if w.last < cut], [w for w in turn.windows if w.first >= cut])
-        return None if all(side and all(self._is_source(w.embedding) for w in side) for side in sides) else cut
+            threshold = self._speaker.calibration.change_threshold
+            cuts = list(turn.speaker_changes(self._encoder, self._windows_differ, threshold, at_end))
+            windows = turn.whole_windows(self._encoder) if at_end else turn.windows
+        for cut in cuts:
+            sides = ([w for w in windows if w.last < cut], [w for w in windows if w.first >= cut])
+            if not all(side and all(self._is_source(w.embedding) for w in side) for side in sides):
+                return cut
+        return None
 
     def _is_near(self, turn: Turn, first: int, past: int) -> bool:
         with self._stage("near"):
@@ -264,7 +268,7 @@ class Session:
         if not len(recent):
             return
         with self._stage("speaker"):
-            embedding = turn.embedding(self._encoder, whole=over)
+            embedding = self._decider.voice(turn, whole=over)
             speaker = self._decider.authority.window(embedding, turn.speech_seconds)
         with self._stage("near"):
             near = turn.near(self._judge, int(recent[0]), int(recent[-1]) + 1)
@@ -272,13 +276,13 @@ class Session:
             self._shown_turn, self._blocks.status = turn.first, Status()
         status = self._blocks.status
         status.wearer, status.near = speaker.p, near.p
-        reasons = self._decider.withheld(self._decider.evidence(turn, speaker, near))
-        if reasons - {"unknown_speaker", "too_short", "low_confidence"}:
+        reasons = self._decider.withheld(self._decider.evidence(turn, speaker, near, self._watch.broken))
+        if reasons - {"unknown_speaker", "too_short", "low_confidence", "dead_channel"}:
             status.state = "hold"
             return
         # Without an initiator the source is unknown until the endpoint, where this very turn may become it.
-        founding = self.mode == "initiator" and over and near.p is not None and speaker.p is None
-        if not words or (reasons and not founding):
+        founding = over and self._decider.authority.may_found(turn.speech_seconds, self._utterances == 0)
+        if not words or (reasons and not (founding and reasons == {"unknown_speaker"})):
             return
         if self._draft is not None and self._draft.speech_frames == turn.speech_frames:
             return
@@ -292,7 +296,7 @@ class Session:
         """Put words into the status: all of them when the turn may be over, else those that two decodes agree on."""
         before, self._draft = self._draft, draft
         said = draft.decoded.text.split()
-        stable = said if over else said[: _agreement(before.decoded.text.split() if before else [], said)]
+        stable = said if over else agreed_words(before.decoded.text.split() if before else [], said)
         status = self._blocks.status
         if over or len(stable) > len(status.text.split()):
             status.text = " ".join(stable)
@@ -307,12 +311,16 @@ class Session:
 
     def _endpoint(self, events: list[Event]) -> None:
         """The turn is over: cut it where the speaker changes, and decide about each part."""
-        turn = self._listener.take()
-        while not self._decider.granted and (cut := self._change(turn, at_end=True)) is not None:
-            rest = turn.split(cut)
-            self._close(turn, events)
-            turn = rest
-        self._close(turn, events)
+        parts = [self._listener.take()]
+        try:
+            while not self._decider.granted and (cut := self._change(parts[-1], at_end=True)) is not None:
+                parts.append(parts[-1].split(cut))
+        except Exception as error:  # as in `_hear_safely`; each part still ends in a decision
+            self._fail(error, events)
+            for part in parts:
+                part.marks.add("model")
+        for part in parts:
+            self._close(part, events)
 
     def _close(self, turn: Turn, events: list[Event]) -> None:
         draft, self._draft = self._draft, None
@@ -323,17 +331,25 @@ class Session:
             draft = None
         self._utterances += 1
         ready_at = ready[1] if ready is not None and draft is not None and draft.call == ready[0] else None
-        decision, lost = self._decider.decide(turn, self._judge, self._utterances, draft, ready_at, self._now)
-        if lost is not None:
-            events.append(self._fault("words_lost", lost))
+        decision = self._judged(turn, draft, ready_at, events)
         events.append(decision)
-        self._lags.append(decision.t - turn.t1)
-        if decision.status == "pending":
-            self._pending.append(decision)
-        elif decision.action != "mute":
-            self._acts.append(decision)
+        self._acts.take(decision)
         state = "hold" if decision.action == "mute" else "ready"
         self._blocks.decided(Status(decision.wearer, decision.near, decision.addressed, state, decision.text))
+
+    def _judged(self, turn: Turn, draft: Draft | None, ready_at: float | None, events: list[Event]) -> Decision:
+        """The decision about a turn; a mute when it cannot be judged. Every turn ends in exactly one."""
+        broken = self._watch.broken
+        try:
+            decision, lost = self._decider.decide(
+                turn, self._judge, self._utterances, draft, ready_at, self._now, broken
+            )
+        except Exception as error:  # as in `_hear_safely`
+            self._fail(error, events)
+            return self._mute(turn.t0, min(turn.t1, self._now), {"fault"})
+        if lost is not None:
+            events.append(self._fault("words_lost", lost))
+        return decision
 
     def _mute_all(self, events: list[Event]) -> None:
         """No utterance in the whole source: one decision says so, so that every source ends with at least one."""
@@ -357,43 +373,20 @@ class Session:
             reasons=strongest_first(reasons),
         )
 
-    def _commit(self, decision: Decision, events: list[Event]) -> None:
-        """The commit window of a pending act has passed."""
-        tool = self._tools.get(decision.tool or "")
-        if tool is None or tool.confirm:  # without a spoken confirmation such a call never becomes final
-            events.append(self._cancelled(decision, "low_confidence"))
-            return
-        final = replace(decision, status="final", t=self._now)
-        self._acts.append(final)
-        events.append(final)
-
-    def _cancel_pending(self, reason: str, events: list[Event]) -> None:
-        events.extend(self._cancelled(decision, reason) for decision in self._pending)
-        self._pending.clear()
-
-    def _cancelled(self, decision: Decision, reason: str) -> Decision:
-        return replace(decision, status="cancelled", t=self._now, reasons=[reason])
-
     # -- the summary ------------------------------------------------------------------------------------------------
 
     def _summary(self) -> Summary:
         seconds = self._chunker.seconds
-        outputs = [act.output for act in self._acts]
-        acts: list[dict[str, Any]] = [
-            {"utterance": act.utterance, "action": act.action, "tool": act.tool, "output": act.output, "key": act.key}
-            for act in self._acts
-        ]
-        lags = np.array(self._lags)
         return Summary(
             source=self.source,
             t=seconds,
             seconds=seconds,
             mode=self.mode,
-            acts=acts,
-            final="[Mute]" if not outputs else outputs[0] if len(outputs) == 1 else None,
+            acts=self._acts.done,
+            final=self._acts.final,
             rtf=self._total_seconds / seconds if seconds else 0.0,
             gaps=self._chunker.lost,
-            lag={"p50": float(np.median(lags)), "max": float(lags.max())} if len(lags) else {"p50": None, "max": None},
+            lag=self._acts.lag,
         )
 
     # -- small things -----------------------------------------------------------------------------------------------
@@ -431,13 +424,3 @@ class Session:
                 compute_ms, age_ms = self._spent_seconds * 1e3, audio_age_seconds * 1e3
                 events[number] = replace(event, compute_ms=compute_ms, audio_age_ms=age_ms)
                 self._spent_seconds = 0.0
-
-
-def _agreement(a: list[str], b: list[str]) -> int:
-    """How many words two texts share from the start on, case and punctuation aside."""
-    count = 0
-    for one, other in zip(a, b, strict=False):
-        if one.strip(".,?!").lower() != other.strip(".,?!").lower():
-            break
-        count += 1
-    return count

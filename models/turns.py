@@ -9,7 +9,7 @@ which the turn's own voice score uses again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ WINDOW_FRAMES = 38
 """Speech frames in a d-vector window (1.2 s)."""
 STEP_FRAMES = 12
 """Speech frames between d-vector windows (0.38 s)."""
+WINDOW_OVERLAP_FRAMES = 2
+"""Windows that share no more frames than this are compared for a change of speaker."""
 NEAR_FRAMES, NEAR_STEP = 10, 5
 """Speech frames in a near window (0.32 s), and between two."""
 SHARP_FRAMES = 6
@@ -72,7 +74,7 @@ class Turn:
     windows: list[Window] = field(default_factory=list)
     near_windows: list[NearWindow] = field(default_factory=list)
     noise: Floats | None = None
-    _tail: tuple[int, Floats | None] | None = None  # speech frames, d-vector of the window that ends there
+    _tail: tuple[int, Window] | None = None  # speech frames, the window that ends with them
 
     def add(self, samples: Floats, row: Floats, speech: bool, marks: frozenset[str]) -> None:
         self.samples.append(samples)
@@ -133,19 +135,24 @@ class Turn:
 
         None when there is less speech than the encoder can judge.
         """
-        count = len(self.speech_positions)
-        if count * FRAME_SECONDS < encoder.shortest_seconds:
+        if self.speech_seconds < encoder.shortest_seconds:
             return None
-        known = [window.embedding for window in self.windows if window.embedding is not None]
-        if whole and (count < WINDOW_FRAMES or (count - WINDOW_FRAMES) % STEP_FRAMES):
-            if self._tail is None or self._tail[0] != count:
-                self._tail = (count, self._window(encoder, count).embedding)
-            known += [self._tail[1]] if self._tail[1] is not None else []
+        windows = self.whole_windows(encoder) if whole else self.windows
+        known = [window.embedding for window in windows if window.embedding is not None]
         if not known:
             return None
         mean = np.mean(known, axis=0)
         norm = float(np.linalg.norm(mean))
         return (mean / norm).astype(np.float32) if norm > 0 else None
+
+    def whole_windows(self, encoder: SpeakerEncoder) -> list[Window]:
+        """The windows, and where the last of them ends before the speech does, one that ends with it."""
+        count = self.speech_frames
+        if not count or (self.windows and self.windows[-1].last == self.speech_positions[-1]):
+            return self.windows
+        if self._tail is None or self._tail[0] != count:
+            self._tail = (count, self._window(encoder, count))
+        return [*self.windows, self._tail[1]]
 
     def step(self, encoder: SpeakerEncoder, judge: NearJudge) -> bool:
         """Update the windows after a speech frame; True when a new window of either kind came."""
@@ -201,8 +208,8 @@ class Turn:
         power = np.array([float(np.mean(np.square(frame))) for frame in self.samples[first - 1 : past + 1]])
         return first + int(np.argmin(power[:-2] + power[1:-1] + power[2:]))
 
-    def near_change(self, at_end: bool) -> int | None:
-        """Frame position where near speech turned far or the reverse and stayed so, None without one."""
+    def near_changes(self, at_end: bool) -> Iterator[int]:
+        """Frame positions where near speech turned far or the reverse and stayed so, in order."""
         confirm = NEAR_CONFIRM_AT_END if at_end else NEAR_CONFIRM
         label: bool | None = None
         candidate: NearWindow | None = None
@@ -217,31 +224,36 @@ class Turn:
             candidate = candidate or window
             count += 1
             if count >= confirm:
-                return self.quietest((candidate.first + candidate.last + 1) // 2, NEAR_FRAMES)
-        return None
+                yield self.quietest((candidate.first + candidate.last + 1) // 2, NEAR_FRAMES)
+                label, candidate, count = near, None, 0
 
-    def speaker_change(self, differ: Differ, threshold_llr: float, at_end: bool) -> int | None:
-        """Frame position where the voice changed, by neighbouring windows; None without a change.
+    def speaker_changes(
+        self, encoder: SpeakerEncoder, differ: Differ, threshold_llr: float, at_end: bool
+    ) -> Iterator[int]:
+        """Frame positions where the voice changed, by windows that follow each other, in order.
 
         A change counts at the window whose log-likelihood ratio different/same against the last window before it is
         above the threshold and is a local maximum, so it waits for one more window unless the speech has ended.
         """
-        apart = -(-WINDOW_FRAMES // STEP_FRAMES) - 1  # windows this far apart share at most two frames
+        windows = self.whole_windows(encoder) if at_end else self.windows
         scores: list[tuple[float, int]] = []
-        for before, after in zip(self.windows, self.windows[apart:], strict=False):
-            llr = differ(before.embedding, after.embedding)
+        for number, after in enumerate(windows):
+            before = next(
+                (w for w in reversed(windows[:number]) if w.last <= after.first + WINDOW_OVERLAP_FRAMES), None
+            )
+            llr = differ(before.embedding, after.embedding) if before is not None else None
             if llr is not None:
                 scores.append((llr, after.first))
         for number, (score, position) in enumerate(scores):
+            earlier = scores[number - 1][0] if number else -np.inf
             following = scores[number + 1][0] if number + 1 < len(scores) else (-np.inf if at_end else np.inf)
-            if score > threshold_llr and score >= following:
-                return self.quietest(position, STEP_FRAMES)
-        return None
+            if score > threshold_llr and score >= following and score > earlier:
+                yield self.quietest(position, STEP_FRAMES)
 
 
 @dataclass(slots=True)
 class Listener:
-    """Speech and silence over consecutive frames: opens turns and says when one is over. Stream state; `reset()` forgets."""
+    """Speech and silence over consecutive frames: opens turns and says when one is over. Stream state."""
 
     settings: GateSettings
     turn: Turn | None = None
@@ -251,12 +263,6 @@ class Listener:
     _speaking: bool = False
     _held: deque[Floats] = field(default_factory=deque)  # rows that are noise if no speech follows soon
     _before: deque[tuple[int, Floats, Floats, frozenset[str]]] = field(default_factory=deque)
-
-    def reset(self) -> None:
-        self.turn = self.noise = None
-        self._noise_frames, self._since_speech, self._speaking = 0, 1_000, False
-        self._before.clear()
-        self._held.clear()
 
     def hear(self, index: int, probability: float, samples: Floats, row: Floats, marks: frozenset[str]) -> bool:
         """Take a frame; returns whether it holds speech (with hysteresis; not finite counts as silence)."""
@@ -276,6 +282,23 @@ class Listener:
                 self._before.popleft()
         self._learn_noise(row)
         return self._speaking
+
+    def change_rows(self, judge: NearJudge) -> None:
+        """Go on with the rows of another judge, over the recogniser's channel alone; the noise is learned anew."""
+
+        def rows_of(samples: list[Floats]) -> list[Floats]:
+            return list(judge.features(np.stack(samples)[:, :, None])) if samples else []
+
+        self.noise, self._noise_frames = None, 0
+        self._held.clear()
+        before = list(self._before)
+        rows = rows_of([samples for _, samples, _, _ in before])
+        self._before = deque(
+            (index, samples, row, marks) for (index, samples, _, marks), row in zip(before, rows, strict=True)
+        )
+        if self.turn is not None:
+            self.turn.rows, self.turn.noise = rows_of(self.turn.samples), None
+            self.turn.near_windows.clear()
 
     def _learn_noise(self, row: Floats) -> None:
         """Running mean of rows that have no speech near them.

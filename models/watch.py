@@ -16,7 +16,9 @@ MARK_MESSAGES = {
     "words_lost": "the recogniser gave no answer in time",
 }
 CHECK_FRAMES = 16
-"""The channels are checked each half second."""
+"""The channels are checked each half second; what is wrong twice in a row is told."""
+HEALTH_FRAMES = 156
+"""The channels are judged by at most this much sound (5 s), so that one that fails after an hour is found in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Watch:
     marks_before: frozenset[str] = frozenset()
     zero_frames: int = 0
     _told: set[str] = field(default_factory=set)
+    _suspected: set[str] = field(default_factory=set)
     _health: ChannelHealth = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,10 +53,12 @@ class Watch:
         self.zero_frames = 0 if frame.marks or frame.samples.any() else self.zero_frames + 1
         if self.zero_frames == self.silent_frames:
             troubles.append(self._silent())
-        if self.array.channels > 1:
-            self._health.push(frame.samples)
-            if frame.index % CHECK_FRAMES == CHECK_FRAMES - 1:
-                troubles += self._check()
+        self._health.push(frame.samples)
+        if frame.index % CHECK_FRAMES == CHECK_FRAMES - 1:
+            troubles += self._check()
+        if frame.index % HEALTH_FRAMES == HEALTH_FRAMES - 1:
+            self._health.reset()
+            self._suspected.clear()
         return troubles
 
     def end(self, total_samples: int) -> list[Trouble]:
@@ -70,15 +75,26 @@ class Watch:
     def was_silent(self) -> bool:
         return "silent_input" in self._told
 
+    @property
+    def sound_channel(self) -> int:
+        """The channel to go on with alone: the recogniser's, or another microphone where that one is dead."""
+        states = {report.channel: report.state for report in self._health.report()}
+        usable = [
+            channel for channel in (self.array.recogniser, *self.array.mics) if states[channel] in ("ok", "clipping")
+        ]
+        return usable[0] if usable else self.array.recogniser
+
     def _check(self) -> list[Trouble]:
         problems = [problem for problem in self._health.verdict() if problem.code != "silent_input"]
-        troubles = [Trouble(problem.code, problem.message) for problem in problems if problem.code not in self._told]
-        self._told.update(problem.code for problem in problems)
-        if not self.broken and breaks_array(problems, self.array):
+        certain = [problem for problem in problems if problem.code in self._suspected]
+        self._suspected = {problem.code for problem in problems}
+        troubles = [Trouble(problem.code, problem.message) for problem in certain if problem.code not in self._told]
+        self._told.update(problem.code for problem in certain)
+        if not self.broken and breaks_array(certain, self.array):
             self.broken = True
             troubles.append(
                 Trouble(
-                    "mono_fallback", f"{self.array.name} counts as one microphone from here on, without near or far"
+                    "mono_fallback", f"{self.array.name} counts as one microphone from here on, without its signature"
                 )
             )
         return troubles

@@ -244,11 +244,23 @@ def test_a_device_that_goes_away_cancels_what_is_pending(
     assert session.finish() == []
 
 
-def test_one_signal_on_all_channels_falls_back_to_one_microphone(session: Session, opening: np.ndarray) -> None:
-    same = np.repeat(opening[:, :1], opening.shape[1], axis=1)
+def test_one_signal_on_all_channels_falls_back_to_one_microphone(session: Session, scene: np.ndarray) -> None:
+    same = np.repeat(scene[:, :1], scene.shape[1], axis=1)
     events = play(session, blocks(same))
-    codes = [fault.code for fault in of(events, Fault)]
-    assert codes.count("duplicate_channels") == 1 and codes.count("mono_fallback") == 1
+    assert [fault.code for fault in of(events, Fault)] == ["duplicate_channels", "mono_fallback"]
+    decisions = of(events, Decision)
+    assert len(decisions) >= 4 and not any("fault" in decision.reasons for decision in decisions)
+    # One microphone that nobody was enrolled on cannot tell near from far, and says what broke the array.
+    assert any("dead_channel" in decision.reasons for decision in decisions)
+
+
+def test_a_microphone_that_dies_after_a_minute_is_found(session: Session) -> None:
+    generator = np.random.default_rng(11)
+    sound = (generator.standard_normal((40 * RATE, 4)) * 0.003).astype(np.float32)
+    sound[30 * RATE :, 2] = 0
+    events = play(session, blocks(sound, 8_000))
+    dead = [fault for fault in of(events, Fault) if fault.code == "dead_channel"]
+    assert len(dead) == 1 and 30 < dead[0].t < 38
 
 
 class Failing:
@@ -294,33 +306,61 @@ def test_words_of_unknown_place_do_not_act(
     assert any("unauthorised_words" in decision.reasons for decision in of(events, Decision))
 
 
-class Broken:
-    """An encoder whose graph fails on the third window, as a damaged model or a lack of memory makes it."""
+class Breaking:
+    """Anything whose method fails on its n-th call, as a damaged model or a lack of memory makes it."""
 
-    def __init__(self, real: Any) -> None:
-        self._real, self._calls = real, 0
-        self.name, self.sha256, self.dim, self.shortest_seconds = (
-            real.name,
-            real.sha256,
-            real.dim,
-            real.shortest_seconds,
-        )
+    def __init__(self, real: Any, method: str, call: int) -> None:
+        self._real, self._method, self._left = real, method, call
 
-    def embed(self, samples: Floats) -> Floats | None:
-        self._calls += 1
-        if self._calls == 3:
-            raise RuntimeError("out of memory")
-        return self._real.embed(samples)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        if name != self._method:
+            return found
+
+        def call(*arguments: Any) -> Any:
+            self._left -= 1
+            if self._left == 0:
+                raise RuntimeError("out of memory")
+            return found(*arguments)
+
+        return call
 
 
-def test_a_model_that_fails_is_a_fault_and_a_mute(
-    extractors: Extractors, wearer: WearerProfile, tools: ToolSet, opening: np.ndarray
+@pytest.mark.parametrize(
+    ("part", "method", "call"),
+    [("encoder", "embed", n) for n in (1, 2, 3, 4)]
+    + [("recogniser", "decode", n) for n in (1, 2)]
+    + [("recogniser", "align", 1)]
+    + [("judge", "judge", n) for n in (1, 4, 9)]
+    + [("judge", "features", 60)],
+)
+def test_what_fails_is_a_fault_and_a_mute_wherever_it_fails(
+    extractors: Extractors,
+    wearer: WearerProfile,
+    tools: ToolSet,
+    opening: np.ndarray,
+    part: str,
+    method: str,
+    call: int,
 ) -> None:
+    """Every utterance still ends in exactly one decision, and the one that failed does not act, whole or in part."""
     speaker = copy.copy(extractors.speaker)
-    speaker.encoder = Broken(extractors.speaker.encoder)
-    events = play(make(dataclasses.replace(extractors, speaker=speaker), wearer, tools), blocks(opening))
+    recogniser: Any = extractors.recogniser
+    if part == "encoder":
+        speaker.encoder = Breaking(speaker.encoder, method, call)
+    if part == "recogniser":
+        recogniser = Breaking(recogniser, method, call)
+    session = make(dataclasses.replace(extractors, speaker=speaker, recogniser=recogniser), wearer, tools)
+    if part == "judge":
+        session._judge = Breaking(session._judge, method, call)
+    events = play(session, blocks(opening))
     assert [fault.code for fault in of(events, Fault)] == ["model"]
-    assert [decision.reasons for decision in of(events, Decision) if decision.reasons[:1] == ["fault"]] == [["fault"]]
+    assert [d.utterance for d in of(events, Decision) if d.status != "pending"] == sorted(
+        {d.utterance for d in of(events, Decision)}
+    )
+    assert final_acts(events) == []
+    assert any(decision.reasons[:1] == ["fault"] for decision in of(events, Decision))
+    assert all(0 <= block.speech <= 1 for block in of(events, Block))
     assert isinstance(events[-1], Summary)
 
 

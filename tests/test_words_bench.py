@@ -9,9 +9,10 @@ import pytest
 
 from voxgate.bench.words import choose
 from voxgate.bench.words_measures import edits, span_differences
-from voxgate.bench.words_strategies import FRAME_SECONDS, STRATEGIES, Driver, Outcome, Strategy, agreement
+from voxgate.bench.words_strategies import FRAME_SECONDS, STRATEGIES, Driver, Outcome, Strategy
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Decoded, Floats, Word
+from voxgate.models.reports import agreed_words
 from voxgate.models.settings import FRAME
 
 WORD_FRAMES = 20
@@ -88,9 +89,9 @@ def test_a_window_bounds_what_is_decoded() -> None:
 
 
 def test_agreement_ends_at_the_first_difference() -> None:
-    assert agreement(["Send", "forty"], ["send", "forty,", "dollars"]) == ["send", "forty,"]
-    assert agreement(["Sent", "forty"], ["send", "forty"]) == []
-    assert agreement([], ["send"]) == []
+    assert agreed_words(["Send", "forty"], ["send", "forty,", "dollars"]) == ["send", "forty,"]
+    assert agreed_words(["Sent", "forty"], ["send", "forty"]) == []
+    assert agreed_words([], ["send"]) == []
 
 
 def test_edits_by_hand() -> None:

@@ -213,6 +213,9 @@ def _status(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; nobody is left to tell
         return 0
+    except OSError as error:  # a disk that is full, a file that went away meanwhile
+        print(f"voxgate: {_one_line(str(error))}", file=sys.stderr)
+        return 1
     except Exception as error:
         # Usage errors of the argument parser carry their own message and status; whatever else comes is a bug.
         message = getattr(error, "format_message", None)

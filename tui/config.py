@@ -16,7 +16,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.settings import GateSettings
 
 PREFIX = "VOXGATE_"
-RESERVED = {"VOXGATE_HOME", "VOXGATE_DATA", "VOXGATE_KEY"}
+RESERVED = {"VOXGATE_HOME", "VOXGATE_DATA", "VOXGATE_KEY", "VOXGATE_SESSION"}
 """Environment variables with the prefix that are not settings."""
 
 

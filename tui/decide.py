@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from voxgate.models.evidence import Understood
-from voxgate.models.settings import GateSettings
+from voxgate.models.events import strongest_first
+from voxgate.models.gate import word_reasons
 from voxgate.models.tools import grammar
 from voxgate.models.tools.schema import ToolSet, load_tools
 from voxgate.models.tools.understand import understand
+from voxgate.tui.config import resolve
 
 
 def decide(text: str, tools_path: Path | None, json_output: bool) -> int:
@@ -21,7 +22,7 @@ def decide(text: str, tools_path: Path | None, json_output: bool) -> int:
     Raises InputError for a bad tools file.
     """
     tools = load_tools(tools_path)
-    record = decision(text, tools, reference=datetime.now())
+    record = decision(text, tools, datetime.now(), resolve().settings.addressed_threshold)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False) if json_output else str(record["output"])
     # A terminal that cannot show a character gets it escaped rather than a traceback.
     encoding = sys.stdout.encoding or "utf-8"
@@ -29,14 +30,13 @@ def decide(text: str, tools_path: Path | None, json_output: bool) -> int:
     return 0
 
 
-def decision(text: str, tools: ToolSet, reference: datetime | None = None) -> dict[str, Any]:
+def decision(
+    text: str, tools: ToolSet, reference: datetime | None = None, addressed_threshold: float = 0.5
+) -> dict[str, Any]:
     """What the words alone come to: action, tool, params, normalised, missing, output, addressed, reasons, text."""
     understood = understand(text, tools, reference=reference)
-    threshold = GateSettings().addressed_threshold
-    reasons = list(understood.reasons)
-    action = _action(understood)
-    if action != "mute" and understood.addressed < threshold:
-        action, reasons = "mute", ["not_addressed"]
+    reasons = strongest_first(word_reasons(understood, addressed_threshold))
+    action = "mute" if reasons else understood.kind
     words = text.split()
     first, last = understood.span
     output = grammar.render(action, understood.tool, understood.params, " ".join(words))
@@ -56,9 +56,3 @@ def decision(text: str, tools: ToolSet, reference: datetime | None = None) -> di
         "text": text,
         "span": [first, last],
     }
-
-
-def _action(understood: Understood) -> str:
-    if understood.reasons:
-        return "mute"
-    return {"tool": "tool", "answer": "answer"}.get(understood.kind, "mute")

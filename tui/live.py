@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -28,6 +29,7 @@ from voxgate.models.settings import GateSettings
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import available
+from voxgate.models.words.pattern import closed_patterns
 from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
 from voxgate.tui.running import execution_status, make_job, make_sinks
@@ -57,7 +59,7 @@ class LiveTable:
     def __init__(self, console: Console, title: str) -> None:
         self._title = title
         self._block: Block | None = None
-        self._lines: list[Text] = []
+        self._lines: deque[Text] = deque(maxlen=12)
         self._live = Live(self._render(), console=console, refresh_per_second=8, transient=False)
         self._live.start()
 
@@ -90,7 +92,7 @@ class LiveTable:
                 block.state,
                 block.text,
             )
-        lines = self._lines[-12:] or [Text("no decision yet; Ctrl-C ends", "dim")]
+        lines = list(self._lines) or [Text("no decision yet; Ctrl-C ends", "dim")]
         return Group(now, *lines)
 
 
@@ -141,7 +143,7 @@ def _recogniser(timeout_seconds: float, tools: ToolSet, stack: ExitStack) -> Rec
     """The recogniser in a process of its own, warm before the first sound; None where it has no wheel."""
     if not available():
         return None
-    recogniser = RecogniserProcess(timeout_seconds, enum_words(tools))
+    recogniser = RecogniserProcess(timeout_seconds, enum_words(tools), closed_patterns(tools))
     stack.callback(recogniser.close)
     with suppress(WordsLost):  # whatever is asked before it is ready is lost, and said so
         recogniser.wait_ready()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from voxgate.models.session import Session
 from voxgate.models.tools.schema import ToolSet, load_tools
 from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
+from voxgate.models.words.pattern import closed_patterns
 from voxgate.tui.config import resolve
 from voxgate.tui.sinks import Executor, JsonLines, Sink, Transcript
 
@@ -66,9 +67,16 @@ class Job:
             rate=source.rate,
             profile=self.profile,
             forced=self.forced,
-            reference=datetime.now().astimezone().replace(microsecond=0),
+            reference=_recorded(source),
             clock=time.perf_counter,
         )
+
+
+def _recorded(source: Source) -> datetime:
+    """What "tomorrow" is counted from: when a file was last written, so that two runs agree; now for a microphone."""
+    if isinstance(source, FileSource):
+        return datetime.fromtimestamp(int(Path(source.name).stat().st_mtime)).astimezone()
+    return datetime.now().astimezone().replace(microsecond=0)
 
 
 def make_job(wearer: str | None, array: str | None, tools: Path | None, forced: bool, settings: list[str]) -> Job:
@@ -80,9 +88,9 @@ def make_job(wearer: str | None, array: str | None, tools: Path | None, forced: 
 
 
 def make_recogniser(tools: ToolSet) -> Recogniser | None:
-    """The recogniser in this process, leaning towards the words that the tools' closed parameters take; None (which the
-    session says) where it has no wheel."""
-    return MoonshineRecogniser(enum_words(tools)) if available() else None
+    """The recogniser in this process, leaning towards the words that the tools' closed parameters take and knowing their
+    commands of fixed form; None (which the session says) where it has no wheel."""
+    return MoonshineRecogniser(enum_words(tools), closed_patterns(tools)) if available() else None
 
 
 def drive(session: Session, source: Source) -> Iterator[Event]:
@@ -124,7 +132,7 @@ def run(
     """One session a file. Every input is opened before the first is worked on, so that a bad one is said at once."""
     job = make_job(wearer, array, tools, forced, settings or [])
     with ExitStack() as stack:
-        sources = [stack.enter_context(_closing(FileSource(path))) for path in files]
+        sources = [stack.enter_context(closing(FileSource(path))) for path in files]
         for source in sources:
             job.array_of(source)
         sinks = make_sinks(jsonl, execute, stack, blocks)
@@ -136,16 +144,3 @@ def run(
                 for sink in sinks:
                     sink.take(event)
     return execution_status(sinks)
-
-
-class _closing:
-    """`contextlib.closing` over the source protocol, which type checkers follow."""
-
-    def __init__(self, source: FileSource) -> None:
-        self._source = source
-
-    def __enter__(self) -> FileSource:
-        return self._source
-
-    def __exit__(self, *_: object) -> None:
-        self._source.close()

@@ -125,7 +125,8 @@ def summary_line(summary: Summary) -> Text:
 
 
 class Executor:
-    """Runs a command for each final act: the decision as JSON on its stdin, the act's key in VOXGATE_KEY.
+    """Runs a command for each final act: the decision as JSON on its stdin, the act's key in VOXGATE_KEY, and in
+    VOXGATE_SESSION a name for the session, since keys count from the start in each.
 
     A line goes to the ledger before the command runs and another after it, so that a crash in between shows. Within a
     session a key is never run twice. Commands run one after the other in a thread of their own.
@@ -142,6 +143,7 @@ class Executor:
         except OSError as error:
             raise InputError(f"{ledger}: cannot write the ledger of acts ({error.strerror})") from error
         self._run = uuid.uuid4().hex[:12]
+        self._session = 0
         self._begun: set[str] = set()
         self._worker = ThreadPoolExecutor(max_workers=1)
         self.failed = 0
@@ -150,22 +152,23 @@ class Executor:
         """Queue the command for a final act; a slow command holds up the next one, never the listening."""
         if isinstance(event, Summary):
             self._begun.clear()  # keys count within a session
+            self._session += 1
         if not isinstance(event, Decision) or event.action == "mute" or event.status != "final" or event.key is None:
             return
         if event.key not in self._begun:
             self._begun.add(event.key)
-            self._worker.submit(self._execute, event)
+            self._worker.submit(self._execute, event, f"{self._run}-{self._session}")
 
-    def _execute(self, event: Decision) -> None:
+    def _execute(self, event: Decision, session: str) -> None:
         try:
-            self._note(event, "begun")
+            self._note(event, session, "begun")
             done = subprocess.run(
                 self._command,
                 input=event.line(),
                 text=True,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "VOXGATE_KEY": str(event.key)},
+                env={**os.environ, "VOXGATE_KEY": str(event.key), "VOXGATE_SESSION": session},
                 timeout=EXECUTE_TIMEOUT_SECONDS,
                 check=False,
             )
@@ -176,15 +179,15 @@ class Executor:
         if failed:
             self.failed += 1
             print(f"voxgate: --execute {self._command[0]} failed for {event.key}: {outcome}", file=sys.stderr)
-        self._note(event, outcome)
+        self._note(event, session, outcome)
 
     def close(self) -> None:
         """Wait for what is queued. May be called twice."""
         self._worker.shutdown(wait=True)
         self._ledger.close()
 
-    def _note(self, event: Decision, status: str) -> None:
-        record = {"run": self._run, "source": event.source, "key": event.key, "status": status, "time": time.time()}
+    def _note(self, event: Decision, session: str, status: str) -> None:
+        record = {"session": session, "source": event.source, "key": event.key, "status": status, "time": time.time()}
         self._ledger.write(json.dumps(record) + "\n")
         self._ledger.flush()
         os.fsync(self._ledger.fileno())

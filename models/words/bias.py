@@ -41,8 +41,9 @@ class Tokeniser:
     def __init__(self, tokens: Sequence[bytes], first: int) -> None:
         self._numbers: dict[bytes, int] = {}
         for number, token in enumerate(tokens):
-            if number >= first:
-                self._numbers.setdefault(token, number)
+            # A letter comes twice: first as a byte, which only unknown letters are written with, then as a token.
+            if number >= first and (len(token) == 1 or token not in self._numbers):
+                self._numbers[token] = number
 
     def __call__(self, text: str) -> list[int]:
         """Token numbers of a text that begins a word; [] when a letter has no token."""

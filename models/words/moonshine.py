@@ -21,6 +21,7 @@ from voxgate.models.settings import RATE
 from voxgate.models.words.align import Aligner
 from voxgate.models.words.bias import Node, WordBias
 from voxgate.models.words.pattern import Automaton, ClosedPattern
+from voxgate.models.words.second_pass import LEAST_AHEAD, MOST_WORSE, best_sentences, clear_winner
 
 PACKAGE = "moonshine_voice"
 FOLDER = ("assets", "tiny-en")
@@ -258,8 +259,24 @@ class MoonshineRecogniser:
         best = best or active[0]
         return [token for token in best.tokens[1:] if token != END], best.logprobs
 
-    def _second(self, heard: _Heard, closed: Automaton, free: Decoded, logprobs: list[float]) -> Decoded:
-        return free
+    def _second(self, heard: _Heard, closed: Automaton, free: Decoded, chosen: list[float]) -> Decoded:
+        """The sentence of the closed patterns that was clearly said, as plain words, or the free text.
+
+        The mean log-probability stays that of the free text: how clear the words are is not for a pattern to say.
+        """
+        if closed.accepts(free.text):
+            return free
+        past = heard.past
+
+        def advance(ids: list[int], rows: list[int]) -> Floats:
+            nonlocal past
+            logprobs, past = self._advance(heard, ids, rows, past)
+            return logprobs
+
+        total = float(sum(chosen))
+        likely = best_sentences(closed, heard.first, advance, END, total - MOST_WORSE - LEAST_AHEAD)
+        said = clear_winner(likely, free.text, total)
+        return free if said is None else Decoded(said.words, free.mean_logprob)
 
     def _step(
         self, ids: NDArray[np.int64], states: Floats, mask: NDArray[np.int64], past: dict[str, Floats], *, cached: bool

@@ -7,6 +7,7 @@ An example is closed when it is made of words, choices and optional parts, and o
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from voxgate.models.words.spoken import cardinal, spoken_words
 FEWEST_WORDS = 4
 """Words of the shortest sentence of a pattern: shorter ones are too easily found in other talk."""
 
-MOST_ARCS = 4_000
-"""A pattern with more is left out: it would cost memory and time without end."""
+MOST_BYTES = 60_000
+"""Patterns beyond this size, all together as JSON, are left out: they travel to the recogniser's process as an argument,
+which a system bounds at 128 KiB."""
 
 DIGITS = {word: str(digit) for digit in range(10) for word in cardinal(str(digit))}
 """How a digit may be written instead of its word, also right behind a single letter ("F2")."""
@@ -62,6 +64,7 @@ def closed_patterns(tools: ToolSet) -> list[ClosedPattern]:
     required one: a sentence of theirs would not be a call. [] for tools without such examples.
     """
     found: dict[ClosedPattern, None] = {}
+    size = 0
     for tool in tools:
         for example in tool.examples:
             template = parse_template(example)
@@ -69,9 +72,12 @@ def closed_patterns(tools: ToolSet) -> list[ClosedPattern]:
                 continue
             build = _Build(tool)
             end = build.sequence(template, 0)
-            if end is None or len(build.arcs) > MOST_ARCS:
+            if end is None:
                 continue
             pattern = ClosedPattern(tool.name, end, tuple(build.arcs))
+            size += len(json.dumps(pattern))
+            if size > MOST_BYTES:
+                return list(found)
             shortest, always = _shortest(pattern)
             if shortest >= FEWEST_WORDS and always.issuperset(tool.required):
                 found[pattern] = None
@@ -177,7 +183,8 @@ class Automaton:
 
     def __init__(self, patterns: Iterable[ClosedPattern], tokens: Sequence[bytes], first: int) -> None:
         self._tokenise = Tokeniser(tokens, first)
-        self._tokens = {token: number for number, token in reversed(list(enumerate(tokens))) if number >= first}
+        # The last of several: characters come first as bytes, which the recogniser does not write with.
+        self._tokens = {token: number for number, token in enumerate(tokens) if number >= first}
         self.start = Place()
         self.sentences: list[tuple[ClosedPattern, Mapping[int, list[Arc]]]] = []
         for pattern in patterns:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from voxgate.models.evidence import Floats
 from voxgate.models.words.pattern import Automaton, Place
+from voxgate.models.words.spoken import NUMBER_WORDS, spoken_words
 
 BEAM, CLOSE = 8, 9.0
 """Texts followed at a time, none further than CLOSE natural-log units below the best."""
 
-Advance = Callable[[NDArray[np.int64], list[int]], Floats]
+MOST_WORSE = 8.0
+"""Natural-log units by which a sentence may be less likely, in all, than the text that was decoded freely."""
+
+LEAST_AHEAD = 5.0
+"""Natural-log units by which a sentence must be likelier, in all, than any that makes another call."""
+
+LEAST_TOKEN, LEAST_MEAN = -7.0, -1.6
+"""Natural-log probability of a sentence's worst token, and the mean of all, below which it was not said, however it compares:
+a word that was cut off, or another word in its place."""
+
+Advance = Callable[[list[int], list[int]], Floats]
 """(last token of each text, the row that each goes on from) -> log-probabilities (texts, tokens)."""
 
 
@@ -65,13 +74,24 @@ def best_sentences(automaton: Automaton, first: Floats, advance: Advance, end: i
         if not grown:
             break
         grown.sort(key=lambda pair: -pair[1].logprob)
-        floor = max(grown[0][1].logprob, max((each.logprob for each in found.values()), default=least)) - CLOSE
-        kept = [pair for pair in grown if pair[1].logprob >= floor][:BEAM]
+        finished = max((each.logprob for each in found.values()), default=least)
+        kept = _distinct(grown, max(grown[0][1].logprob, finished) - CLOSE)
         if not kept:
             break
         paths = [path for _, path in kept]
-        logprobs = advance(np.array([[path.last] for path in paths], np.int64), [row for row, _ in kept])
+        logprobs = advance([path.last for path in paths], [row for row, _ in kept])
     return sorted(found.values(), key=lambda each: -each.logprob)
+
+
+def _distinct(grown: list[tuple[int, _Path]], floor: float) -> list[tuple[int, _Path]]:
+    """The best BEAM paths (given best first) above `floor`, one for each place and values: two spellings of a word must not
+    crowd out the rivals of what follows."""
+    kept: dict[tuple[int, tuple[str, ...]], tuple[int, _Path]] = {}
+    for row, path in grown:
+        if path.logprob < floor or len(kept) == BEAM:
+            break
+        kept.setdefault((id(path.place), path.slots), (row, path))
+    return list(kept.values())
 
 
 def _finish(found: dict[tuple[str, ...], Sentence], path: _Path, step: float) -> None:
@@ -80,3 +100,23 @@ def _finish(found: dict[tuple[str, ...], Sentence], path: _Path, step: float) ->
     known = found.get(call)
     if known is None or total > known.logprob:
         found[call] = Sentence(" ".join(path.words), call, total, path.count + 1, min(path.worst, step))
+
+
+def clear_winner(sentences: list[Sentence], text: str, logprob: float) -> Sentence | None:
+    """The best of `sentences` (best first) when nothing of it is guessed, else None.
+
+    `text` and its total `logprob` are what was decoded freely. A number in it is seldom misheard for another, and a token of
+    a digit more or less costs little: a sentence without that number is none.
+    """
+    if not sentences:
+        return None
+    best, rival = sentences[0], sentences[1].logprob if len(sentences) > 1 else -math.inf
+    numbers = {word for written in text.split() for word in spoken_words(written)} & NUMBER_WORDS
+    clear = (
+        best.logprob >= logprob - MOST_WORSE
+        and best.logprob >= rival + LEAST_AHEAD
+        and best.worst >= LEAST_TOKEN
+        and best.logprob >= LEAST_MEAN * best.count
+        and numbers.issubset(best.words.split())
+    )
+    return best if clear else None

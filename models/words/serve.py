@@ -1,8 +1,9 @@
 """The far side of `RecogniserProcess`: reads requests from standard input, answers on standard output.
 
 A request is a head (operation, sample count, text length in bytes, as HEAD), float32 samples and UTF-8 text; an answer is
-a four-byte length and JSON. Nothing is ever unpickled. The one argument is the vocabulary, a JSON list. The process ends
-as soon as its standard input does, which is when the one that started it closes it or dies, however busy it is then.
+a four-byte length and JSON. Nothing is ever unpickled. The one argument is a JSON object with the vocabulary and the closed
+patterns. The process ends as soon as its standard input does, which is when the one that started it closes it or dies,
+however busy it is then.
 """
 
 from __future__ import annotations
@@ -82,8 +83,11 @@ def main() -> None:
     threading.Thread(target=listen, daemon=True).start()
     try:
         from voxgate.models.words.moonshine import MoonshineRecogniser
+        from voxgate.models.words.pattern import ClosedPattern
 
-        recogniser: Recogniser = MoonshineRecogniser(json.loads(sys.argv[1]) if len(sys.argv) > 1 else ())
+        given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+        patterns = [ClosedPattern.from_json(pattern) for pattern in given.get("patterns", ())]
+        recogniser: Recogniser = MoonshineRecogniser(given.get("vocabulary", ()), patterns)
         warm = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) * np.float32(0.1)
         recogniser.decode(warm)  # the first run of a graph plans its memory
         recogniser.align(warm, "ready")

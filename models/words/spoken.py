@@ -11,6 +11,9 @@ _ONES = (
 )  # fmt: skip
 _TENS = ("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SCALES = ((1_000_000_000, "billion"), (1_000_000, "million"), (1_000, "thousand"), (100, "hundred"))
+NUMBER_WORDS = frozenset({*_ONES, *_TENS, *(name for _, name in _SCALES)})
+"""Every word that `cardinal` makes numbers of."""
+
 _ORDINALS = {
     "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth",
     "twelve": "twelfth",

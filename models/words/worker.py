@@ -14,6 +14,7 @@ from typing import Any
 
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Decoded, Floats, Word, WordsLost
+from voxgate.models.words.pattern import ClosedPattern
 from voxgate.models.words.serve import ALIGN, DECODE, LENGTH, request_bytes
 
 COMMAND = (sys.executable, "-P", "-m", "voxgate.models.words.serve")
@@ -42,16 +43,18 @@ class RecogniserProcess:
     time-out. Not for use from several threads at once.
     """
 
-    def __init__(self, timeout_seconds: float, vocabulary: Iterable[str] = ()) -> None:
+    def __init__(
+        self, timeout_seconds: float, vocabulary: Iterable[str] = (), patterns: Iterable[ClosedPattern] = ()
+    ) -> None:
         """Starts the process and returns at once; `wait_ready` tells when it can answer.
 
-        `vocabulary`: as for `MoonshineRecogniser`. Raises InputError where the system has no pipes to wait on.
+        `vocabulary` and `patterns`: as for `MoonshineRecogniser`. Raises InputError where the system has no pipes to wait on.
         """
         if os.name != "posix":
             raise InputError("the recogniser's own process needs Linux or macOS: use the recogniser in this process")
         self.timeout_seconds = timeout_seconds
         self.restarts = 0
-        self._vocabulary = sorted(set(vocabulary))
+        self._given = json.dumps({"vocabulary": sorted(set(vocabulary)), "patterns": list(patterns)})
         self._closed = False
         self._start()
 
@@ -93,7 +96,7 @@ class RecogniserProcess:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [*COMMAND, json.dumps(self._vocabulary)],
+            [*COMMAND, self._given],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -45,12 +45,10 @@ class BlockReporter:
         `speaking`: an utterance is under way, so that a pause inside it keeps its status.
         """
         blocks = []
-        boundary = self.start + BLOCK_SAMPLES
-        if past >= boundary:
-            self._speech += (boundary - first) * speech
+        while past >= (boundary := self.start + BLOCK_SAMPLES):
+            self._speech += max(0, boundary - max(first, self.start)) * speech
             blocks.append(self.emit(boundary, past / RATE, speaking))
-            first = boundary
-        self._speech += (past - first) * speech
+        self._speech += max(0, past - max(first, self.start)) * speech
         return blocks
 
     def emit(self, past: int, t: float, speaking: bool) -> Block:
@@ -72,3 +70,12 @@ class BlockReporter:
         if not speaking:
             self.status = Status()
         return block
+
+
+def agreed_words(before: list[str], now: list[str]) -> list[str]:
+    """The words of the present decode up to the first that differs from the one before, case and punctuation aside: what
+    two decodes agree on is shown, and not taken back."""
+    for index, (one, other) in enumerate(zip(before, now, strict=False)):
+        if one.strip(".,?!").lower() != other.strip(".,?!").lower():
+            return now[:index]
+    return now[: min(len(before), len(now))]
