@@ -92,7 +92,7 @@ def enrol(
     """Check the clips and make the profile. `progress` is told the share done, 0 to 1.
 
     Raises InputError when a clip has another channel count than the array, EnrolmentRefused when the accepted clips hold less
-    than 4 s of speech together or two clips are all there is and they are of two voices.
+    than 4 s of speech together or are not most of those with speech, since then nobody can tell which voice is meant.
     """
     check_fits(clips, array)
     vad = Vad()
@@ -104,7 +104,7 @@ def enrol(
         candidates.append(candidate)
         progress(0.8 * (number + 1) / len(clips))
     _refuse_copies(candidates)
-    _refuse_outliers(candidates, speaker)
+    outvoted = _refuse_outliers(candidates, speaker)
     good = [candidate for candidate in candidates if candidate.report.refused is None]
     total = sum(candidate.report.speech_seconds for candidate in good)
     reports = [candidate.report for candidate in candidates]
@@ -114,6 +114,12 @@ def enrol(
         raise EnrolmentRefused(
             f"{name} was not enrolled: {total:.1f} s of usable speech in {len(good)} of {len(reports)} clips, at least "
             f"{LEAST_TOTAL_SECONDS:g} s needed: record more of the wearer alone, in a quiet place",
+            reports,
+        )
+    if outvoted >= len(good):
+        raise EnrolmentRefused(
+            f"{name} was not enrolled: as many clips are of another voice as of one, so nobody can tell whose name this is: "
+            "give clips of the wearer alone",
             reports,
         )
     notes: list[str] = []
@@ -224,15 +230,16 @@ def _refuse_copies(candidates: list[_Candidate]) -> None:
             second.refuse(f"the same recording as {first.report.name}")
 
 
-def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> None:
+def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> int:
     """Score each clip against the others; refuse the worst until none is more likely another voice than this one.
 
-    Two clips that disagree are both refused: nobody can tell which is the wearer's.
+    Two clips that disagree are both refused: nobody can tell which is the wearer's. Returns how many were refused.
     """
+    refused = 0
     while True:
         good = [candidate for candidate in candidates if candidate.report.refused is None]
         if len(good) < 2:
-            return
+            return refused
         for candidate in good:
             others = [other.embedding for other in good if other is not candidate and other.embedding is not None]
             centroid = centroid_of(others)
@@ -243,14 +250,15 @@ def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> Non
             candidate.report = replace(candidate.report, leave_one_out_llr=score.llr)
         worst = min(good, key=lambda candidate: candidate.report.leave_one_out_llr or 0.0)
         if (worst.report.leave_one_out_llr or 0.0) >= speaker.calibration.threshold:
-            return
+            return refused
         if len(good) == 2:
             for candidate, other in (good, good[::-1]):
                 candidate.refuse(
                     f"another voice than {other.report.name}: a third clip would tell which is the wearer's"
                 )
-            return
+            return refused + 2
         worst.refuse("another voice than the other clips")
+        refused += 1
 
 
 def _near_field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from functools import lru_cache
 from pathlib import Path
@@ -74,11 +75,10 @@ def load_array(name_or_path: str | Path) -> ArrayProfile:
     Raises InputError that lists what exists for an unknown name, and names file and field for a bad file.
     """
     text = str(name_or_path)
-    built_in = PROFILES / f"{text}.toml"
-    if "/" not in text and "\\" not in text and built_in.is_file():
-        return _read(built_in)
+    if text in _built_in_names():
+        return _read(PROFILES / f"{text}.toml")
     path = Path(text)
-    if path.suffix == ".toml" or path.is_file():
+    if path.suffix == ".toml" or os.path.isfile(path):  # unlike `Path.is_file` no error for a name that is too long
         return _read(path)
     generic = text.removeprefix("generic-")
     if generic != text and generic.isascii() and generic.isdigit() and 1 <= int(generic) <= MOST_CHANNELS:
@@ -96,6 +96,10 @@ def array_for(channels: int) -> ArrayProfile:
         raise InputError(f"{channels} channels, but an array has 1 to {MOST_CHANNELS}")
     plain = {1: "mono", 2: "stereo"}.get(channels)
     return load_array(plain) if plain else _generic(channels)
+
+
+def _built_in_names() -> set[str]:
+    return {path.stem for path in PROFILES.glob("*.toml")}
 
 
 def _generic(channels: int) -> ArrayProfile:

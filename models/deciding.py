@@ -25,10 +25,10 @@ from voxgate.models.turns import FRAME_SECONDS, SHARP_FRAMES, Turn
 
 PAUSE_FRAMES = 6
 """Silence (0.19 s) that a stretch keeps behind its last speech when it is decoded."""
-WORD_NEAR_FRAMES = 19
-"""A word's distance is judged over at least this much (0.6 s) of its turn."""
-MOST_TURN_LLR = 2.0
-"""How much the whole turn can speak for one of its words."""
+WORD_NEAR_FRAMES = 8
+"""A word's distance is judged over at least this much (0.26 s) around it: no wider, or a neighbour's louder speech fills it."""
+MOST_TURN_NEAR_LLR, MOST_TURN_VOICE_LLR = 1.0, 2.0
+"""How much the whole turn can speak for one of its words: of its distance, and of its voice, which needs more sound."""
 LEAST_MEAN_LOGPROB = -1.0
 """Words whose tokens have a lower mean log-probability are not trusted."""
 
@@ -247,7 +247,7 @@ class Decider:
     def _word_speaker(self, turn: Turn, at: float, whole: SpeakerScore) -> SpeakerScore:
         """Speaker score of a word: of the least favourable voice window that holds its middle, and of the turn.
 
-        As with distance, the turn speaks for its words by no more than `MOST_TURN_LLR`.
+        As with distance, the turn speaks for its words by no more than `MOST_TURN_VOICE_LLR`.
         """
         frame = int(at / FRAME_SECONDS)
         windows = [w for w in turn.whole_windows(self.extractors.speaker.encoder) if w.first <= frame <= w.last]
@@ -257,13 +257,13 @@ class Decider:
         worst = min(scores, key=lambda score: -math.inf if score.llr is None else score.llr)
         if worst.llr is None:
             return SpeakerScore()
-        llr = worst.llr + min(whole.llr / 2, MOST_TURN_LLR)
+        llr = worst.llr + min(whole.llr / 2, MOST_TURN_VOICE_LLR)
         return SpeakerScore(worst.similarity, llr, 1 / (1 + math.exp(-llr)))
 
     def _word_near(self, turn: Turn, judge: NearJudge, t0: float, t1: float, whole: NearScore) -> NearScore:
         """Near score of the stretch around a word; the whole turn's where the array cannot judge so little.
 
-        No change was found in the turn, so it speaks for its words too, though for no more than `MOST_TURN_LLR`: a word
+        No change was found in the turn, so it speaks for its words too, though for no more than `MOST_TURN_NEAR_LLR`: a word
         is refused when its own stretch speaks against it by more than that.
         """
         if self.granted or judge.shortest_frames > SHARP_FRAMES or whole.llr is None:
@@ -275,7 +275,7 @@ class Decider:
             local = turn.near(judge, first, max(past, first + WORD_NEAR_FRAMES))
         if local.llr is None:
             return NearScore()
-        return near_score(local.llr + min(whole.llr / 2, MOST_TURN_LLR), local.spread_db)
+        return near_score(local.llr + min(whole.llr / 2, MOST_TURN_NEAR_LLR), local.spread_db)
 
     def _authorised(self, word: SpokenWord) -> bool:
         return (

@@ -39,8 +39,11 @@ class Event:
             **{key: _rounded(value) for key, value in asdict(self).items()},
         }
 
-    def line(self) -> str:
-        return json.dumps(self.record(), ensure_ascii=False, allow_nan=False)
+    def line(self, ascii_only: bool = False) -> str:
+        """The event as one line of JSON; other letters are escaped where `ascii_only`, or where UTF-8 cannot hold them (a
+        file name that is not text)."""
+        line = json.dumps(self.record(), ensure_ascii=ascii_only, allow_nan=False)
+        return line if line.isascii() or _encodable(line) else json.dumps(self.record(), allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,14 @@ class Summary(Event):
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
     """A record without the fields that depend on the machine."""
     return {key: value for key, value in record.items() if key not in MACHINE_FIELDS}
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _rounded(value: Any) -> Any:

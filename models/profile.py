@@ -6,6 +6,7 @@ The profile names the speaker model by name, sha256 and dimension; loading it fo
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,9 +83,8 @@ def load_profile(folder: Path) -> WearerProfile:
         facts = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
         tensors = load_file(folder / "voice.safetensors")
     except FileNotFoundError as error:
-        raise InputError(
-            f"{folder}: not a wearer profile (no {Path(error.filename or 'profile.json').name}); enrol again"
-        ) from error
+        missing = next((name for name in ("profile.json", "voice.safetensors") if not (folder / name).exists()), error)
+        raise InputError(f"{folder}: not a wearer profile (no {missing}); enrol again") from error
     except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: damaged wearer profile ({error}); enrol again") from error
     try:
@@ -100,10 +100,33 @@ def load_profile(folder: Path) -> WearerProfile:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}: damaged wearer profile ({error}); enrol again") from error
-    if not isinstance(profile.threshold_llr, int | float | None) or abs(profile.threshold_llr or 0.0) > 50:
-        raise InputError(f"{folder}: damaged wearer profile (threshold_llr); enrol again")
-    if not all(np.isfinite(value).all() for value in tensors.values()) or profile.centroid.shape != (
-        profile.model.get("dim"),
-    ):
-        raise InputError(f"{folder}: damaged wearer profile (voice values); enrol again")
+    wrong = _what_is_wrong(profile)
+    if wrong is not None:
+        raise InputError(f"{folder}: damaged wearer profile ({wrong}); enrol again")
     return profile
+
+
+def _what_is_wrong(profile: WearerProfile) -> str | None:
+    """What makes a profile unusable, None when nothing does."""
+    texts = (profile.name, profile.array, profile.created)
+    tables = (profile.model, profile.device, profile.quality, profile.near)
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(table, dict) for table in tables):
+        return "values of another kind"
+    if not isinstance(profile.channels, int) or not 1 <= profile.channels <= 16:
+        return "channels"
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in profile.near.values()):
+        return "near"
+    threshold = profile.threshold_llr
+    if threshold is not None and not (isinstance(threshold, int | float) and abs(threshold) <= 50):
+        return "threshold_llr"
+    dim = profile.model.get("dim")
+    if profile.centroid.shape != (dim,) or profile.embeddings.ndim != 2 or profile.embeddings.shape[1] != dim:
+        return "voice"
+    if not np.isfinite(profile.embeddings).all() or not abs(float(np.linalg.norm(profile.centroid)) - 1) < 1e-3:
+        return "voice values"
+    signature = profile.signature
+    if signature is None:
+        return None
+    if signature.array != profile.array or not isinstance(signature.channels, int):
+        return "signature of another array"
+    return None if all(np.isfinite(value).all() for value in signature.tensors.values()) else "signature values"

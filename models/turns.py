@@ -33,8 +33,8 @@ SHARP_FRAMES = 6
 turns only."""
 NEAR_LLR = 1.0
 """Log-likelihood ratio past which a near window counts as near or as far."""
-NEAR_CONFIRM, NEAR_CONFIRM_AT_END = 3, 2
-"""Consecutive near windows of the other kind that make a change: 0.64 s, and 0.48 s where the speech ends."""
+NEAR_CONFIRM, NEAR_CONFIRM_AT_END = 2, 1
+"""Consecutive near windows of the other kind that make a change: 0.48 s, and 0.32 s where the speech ends."""
 SHORTEST_SPEECH_FRAMES = 3
 """Fewer speech frames than this (0.1 s) are a click, not an utterance."""
 

@@ -189,8 +189,8 @@ def recogniser() -> MoonshineRecogniser:
 
 MENDED = {
     "mended-1": "set red at I five soon",
-    "mended-2": "place white in C two again",
-    "mended-3": "lay white by L two again",
+    "mended-2": "set red in M two please",
+    "mended-3": "set green by R nine soon",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -196,7 +198,23 @@ def bench_list() -> int:
 
 def main() -> None:
     """Entry point: returns 0 done, 1 check failed, 2 bad input, 3 device trouble, 130 interrupted."""
-    sys.exit(_status(sys.argv[1:]))
+    for name in ("stdout", "stderr"):  # closed by whoever started us
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+        else:
+            stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status = _status(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"voxgate: output could not be written: {_one_line(str(error))}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = status or 2
+    sys.exit(status)
 
 
 def _status(arguments: list[str]) -> int:
@@ -210,12 +228,12 @@ def _status(arguments: list[str]) -> int:
         return 130
     except typer.Abort:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nobody is left to tell
+    except BrokenPipeError:  # the reader of our output has gone (`| head`), which is no fault of anybody's
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # a disk that is full, a file that went away meanwhile
         print(f"voxgate: {_one_line(str(error))}", file=sys.stderr)
-        return 1
+        return 2
     except Exception as error:
         # Usage errors of the argument parser carry their own message and status; whatever else comes is a bug.
         message = getattr(error, "format_message", None)

@@ -48,7 +48,7 @@ def resolve(flags: list[str] | None = None) -> Resolved:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not os.path.lexists(path):
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ from voxgate.models.words.moonshine import available
 from voxgate.models.words.pattern import closed_patterns
 from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
-from voxgate.tui.running import execution_status, make_job, make_sinks
+from voxgate.tui.running import execution_status, make_job, make_sinks, refuse_overwriting
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
 
 DEVICE_TROUBLE = 3
@@ -110,6 +110,7 @@ def live(
     """Returns 0 at the end of a file, 3 when the device is gone for good, 130 when interrupted."""
     job = make_job(wearer, array, tools, False, settings or [])
     limits = resolve(settings).settings
+    refuse_overwriting(jsonl, [input_file] if input_file else [])
     stop = _Stop()
     with ExitStack() as stack:
         recogniser = _recogniser(limits.words_timeout_seconds, job.tools, stack)
@@ -175,6 +176,8 @@ def _events(session: Session, source: Source, limits: GateSettings, stop: _Stop)
             if item.fatal and isinstance(source, MicSource):
                 fatal = item
         if stop.asked:
+            # Whoever stops the program does not want what is still pending; only the end of a file lets it pass.
+            yield from session.fault("interrupted", "stopped by the user")
             break
     yield from session.finish()
     if fatal is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -84,7 +85,7 @@ def make_job(wearer: str | None, array: str | None, tools: Path | None, forced: 
     resolve(settings)
     if array is not None:
         load_array(array)
-    return Job(load_wearer(wearer) if wearer else None, array, load_tools(tools), forced, settings)
+    return Job(load_wearer(wearer) if wearer is not None else None, array, load_tools(tools), forced, settings)
 
 
 def make_recogniser(tools: ToolSet) -> Recogniser | None:
@@ -113,6 +114,12 @@ def make_sinks(jsonl: str | None, execute: str | None, stack: ExitStack, blocks:
     return sinks
 
 
+def refuse_overwriting(jsonl: str | None, files: Sequence[Path]) -> None:
+    """Raise InputError when events would be written over a recording."""
+    if jsonl not in (None, "-") and any(os.path.realpath(str(jsonl)) == os.path.realpath(path) for path in files):
+        raise InputError(f"{jsonl}: --jsonl would overwrite the recording; choose another file")
+
+
 def execution_status(sinks: list[Sink]) -> int:
     """1 when a command for an act failed; to be asked once the sinks are closed."""
     return 1 if any(isinstance(sink, Executor) and sink.failed for sink in sinks) else 0
@@ -131,6 +138,7 @@ def run(
 ) -> int:
     """One session a file. Every input is opened before the first is worked on, so that a bad one is said at once."""
     job = make_job(wearer, array, tools, forced, settings or [])
+    refuse_overwriting(jsonl, files)
     with ExitStack() as stack:
         sources = [stack.enter_context(closing(FileSource(path))) for path in files]
         for source in sources:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.events import Block, Decision, Event, Fault, Summary
 
 EXECUTE_TIMEOUT_SECONDS = 60.0
+MOST_OUTPUT_BYTES = 100_000
 
 
 class Sink(Protocol):
@@ -38,13 +40,14 @@ class JsonLines:
         try:
             # Open for the life of the sink; `close` closes it.
             self._file: IO[str] = open(target, "w", encoding="utf-8") if self._owned else sys.stdout  # noqa: SIM115
+            self._ascii = "utf" not in (self._file.encoding or "").lower()
         except OSError as error:
             raise InputError(
                 f"{target}: cannot write events there ({error.strerror}); choose another --jsonl"
             ) from error
 
     def take(self, event: Event) -> None:
-        self._file.write(event.line() + "\n")
+        self._file.write(event.line(self._ascii) + "\n")
         self._file.flush()
 
     def close(self) -> None:
@@ -134,14 +137,19 @@ class Executor:
 
     def __init__(self, command: str, ledger: Path) -> None:
         """Raises InputError when there is no such command or the ledger cannot be written."""
-        self._command = shlex.split(command)
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise InputError(f"--execute {command!r}: cannot be read as a command ({error})") from error
         if not self._command or shutil.which(self._command[0]) is None:
             raise InputError(f"--execute {command!r}: no such command")
         try:
             ledger.parent.mkdir(parents=True, exist_ok=True)
             self._ledger = open(ledger, "a", encoding="utf-8")  # noqa: SIM115 - closed by `close`
         except OSError as error:
-            raise InputError(f"{ledger}: cannot write the ledger of acts ({error.strerror})") from error
+            raise InputError(
+                f"{ledger}: cannot write the ledger of acts ({error.strerror}); set VOXGATE_HOME to a writable folder"
+            ) from error
         self._run = uuid.uuid4().hex[:12]
         self._session = 0
         self._begun: set[str] = set()
@@ -162,17 +170,19 @@ class Executor:
     def _execute(self, event: Decision, session: str) -> None:
         try:
             self._note(event, session, "begun")
-            done = subprocess.run(
-                self._command,
-                input=event.line(),
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, "VOXGATE_KEY": str(event.key), "VOXGATE_SESSION": session},
-                timeout=EXECUTE_TIMEOUT_SECONDS,
-                check=False,
-            )
-            sys.stderr.write(done.stdout)
+            # A file instead of a pipe: a child that the command leaves behind must not hold this up.
+            with tempfile.TemporaryFile() as said:
+                done = subprocess.run(
+                    self._command,
+                    input=event.line(ascii_only=True).encode(),
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "VOXGATE_KEY": str(event.key), "VOXGATE_SESSION": session},
+                    timeout=EXECUTE_TIMEOUT_SECONDS,
+                    check=False,
+                )
+                said.seek(0)
+                sys.stderr.write(said.read(MOST_OUTPUT_BYTES).decode(errors="replace"))
             outcome, failed = f"exit {done.returncode}", done.returncode != 0
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             outcome, failed = " ".join(str(error).split()), True

@@ -52,7 +52,9 @@ def render(kind: str, tool: str | None = None, params: Mapping[str, Any] | None 
     """The canonical output of a decision. Raises ValueError for a call with values that JSON does not have."""
     if kind == "tool":
         call = {"name": tool, "params": dict(params or {})}
-        return f"{OPEN}{json.dumps(call, ensure_ascii=False, allow_nan=False)}{CLOSE}"
+        # What was said may hold the marks themselves; escaped, the same object cannot be read as two.
+        body = json.dumps(call, ensure_ascii=False, allow_nan=False)
+        return OPEN + body.replace(CLOSE, "\\u003c" + CLOSE[1:]).replace(OPEN, "\\u003c" + OPEN[1:]) + CLOSE
     # An answer must never read as a call or as a mute, whatever was said.
     plain = " ".join(_TRACE.sub(" ", text).split()) if kind == "answer" else ""
     return plain or MUTE

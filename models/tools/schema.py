@@ -113,6 +113,8 @@ def _load(path: Path) -> ToolSet:
 
 def _read_json(path: Path) -> Any:
     try:
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: cannot be read (not a file); give a tools file")
         size = path.stat().st_size
         if size > LARGEST_FILE_BYTES:
             raise InputError(f"{path}: {size} bytes, a tools file has at most {LARGEST_FILE_BYTES}; split it")
@@ -210,7 +212,7 @@ def _parameters(where: str, schema: Any) -> dict[str, Any]:
             raise InputError(f"{where}: bad parameter name {name[:70]!r}; use letters, digits and _")
         types = part.get("type", [])
         for kind in types if isinstance(types, list) else [types]:
-            if kind not in _TYPES:
+            if not isinstance(kind, str) or kind not in _TYPES:
                 raise InputError(
                     f"{where}: parameter {name} has unknown type {json.dumps(kind)[:40]}; "
                     f"use one of {', '.join(sorted(_TYPES))}"

@@ -19,7 +19,7 @@ MOST_WORSE = 8.0
 LEAST_AHEAD = 5.0
 """Natural-log units by which a sentence must be likelier, in all, than any that makes another call."""
 
-LEAST_TOKEN, LEAST_MEAN = -7.0, -1.6
+LEAST_TOKEN, LEAST_MEAN = -5.0, -1.6
 """Natural-log probability of a sentence's worst token, and the mean of all, below which it was not said, however it compares:
 a word that was cut off, or another word in its place."""
 

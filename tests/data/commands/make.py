@@ -12,8 +12,8 @@ from voxgate.models.settings import RATE
 
 CLIPS = {
     "mended-1": ("set red at I five soon", "alpha", 1.0),
-    "mended-2": ("place white in C two again", "nezumi", 1.15),
-    "mended-3": ("lay white by L two again", "kumo", 1.3),
+    "mended-2": ("set red in M two please", "0.7 kumo + 0.3 gongitsune", 1.3),
+    "mended-3": ("set green by R nine soon", "0.7 kumo + 0.3 gongitsune", 1.0),
     "other-number": ("lay blue in Q ten please", "0.6 tebukuro + 0.4 alpha", 1.15),
     "broken-off": ("set white with H zero", "0.7 kumo + 0.3 gongitsune", 1.3),
 }
