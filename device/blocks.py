@@ -17,7 +17,7 @@ class Flag(enum.IntFlag):
     """What is known about a block besides its samples."""
 
     NONE = 0
-    OVERFLOW = 1  # the host reported lost input somewhere before or in this block
+    OVERFLOW = 1  # the host reported lost input near this block; for records: what is really lost comes as a GAP
     GAP = 2  # samples are missing right before this block: its start is past the end of the one before
     SILENT = 4  # every sample of every channel is exactly zero
     CLIPPED = 8  # at least one channel touches full scale

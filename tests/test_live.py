@@ -120,7 +120,20 @@ def test_a_sound_server_gives_the_decisions_of_the_file(
             assert live.end() == 130
     assert said(live.events) == said(by_file.events)
     assert live.events[-1]["kind"] == "summary" and live.events[-1]["gaps"] == 0
-    assert not [event for event in live.events if event["kind"] == "fault" and event["code"] != "silent_input"]
+    faults = [event["code"] for event in live.events if event["kind"] == "fault" and event["code"] != "silent_input"]
+    assert faults == ["interrupted"]
+
+
+@needs_words
+def test_an_interrupt_cancels_what_is_pending(home: Path, excerpt: Path) -> None:
+    arguments = ("--input", excerpt, "--wearer", "wearer", "--array", "pendant-4")
+    with LiveProcess(*arguments, env={**os.environ, "VOXGATE_HOME": str(home)}) as live:
+        live.wait_for(lambda event: event["kind"] == "decision" and event["status"] == "pending", 30)
+        live.process.send_signal(signal.SIGTERM)
+        assert live.end() == 130
+    decisions = [event for event in live.events if event["kind"] == "decision"]
+    assert [decision["status"] for decision in decisions if decision["utterance"] == 1] == ["pending", "cancelled"]
+    assert live.events[-1]["kind"] == "summary" and live.events[-1]["acts"] == []
 
 
 @needs_pulse

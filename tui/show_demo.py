@@ -52,6 +52,6 @@ def demo(jsonl: str | None = None, paced: bool = False) -> int:
     sink.close()
     source.close()
     if not acts:
-        print("voxgate: the demo acted on nothing, which it should; is the recogniser installed?", file=sys.stderr)
+        print("voxgate: the demo should have acted and did not; is the recogniser installed?", file=sys.stderr)
         return 1
     return 0
