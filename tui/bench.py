@@ -14,6 +14,7 @@ BENCHMARKS = {
     "own-voice": ("voxgate.bench.own_voice", "own voice against others through measured responses, 0.6 s blocks"),
     "commands": ("voxgate.bench.commands", "real people's commands in four cells, through `voxgate run`"),
     "cost": ("voxgate.bench.cost", "shares of one core, time of a block, start-up, memory"),
+    "soak": ("voxgate.bench.soak", "three hours of speech in one session: memory, losses, faults"),
     "words": ("voxgate.bench.words", "when to decode: every block, pauses, a bounded window"),
     "speaker": ("voxgate.bench.speaker", "EER by length, and the default threshold on unseen voices"),
 }
