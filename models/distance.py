@@ -110,16 +110,21 @@ class SignatureJudge(_CrossPower):
 
 
 class SpreadJudge(_CrossPower):
-    """Judges a worn array by level spread and coherence alone, for a wearer of whom nothing is known."""
+    """Judges a worn array by level spread and coherence alone, for a wearer of whom nothing is known.
 
-    def __init__(self, scorer: Scorer) -> None:
+    `near_llr`: scores between `FAR_LLR` and it are unknown.
+    """
+
+    def __init__(self, scorer: Scorer, near_llr: float) -> None:
         self._scorer = scorer
+        self._near_llr = near_llr
 
     def judge(self, rows: Floats, speech: Mask, noise: Floats | None) -> NearScore:
         usable = self._usable(rows, speech, noise)
         if usable is None or not _stands_out(*usable):
             return NearScore()
-        return near_score(float(self._scorer.llr(worn_statistics(*usable))), spread_db(*usable))
+        llr, spread = float(self._scorer.llr(worn_statistics(*usable))), spread_db(*usable)
+        return NearScore(spread_db=spread) if FAR_LLR < llr < self._near_llr else near_score(llr, spread)
 
 
 class RoomJudge(_CrossPower):
@@ -188,7 +193,8 @@ def near_judge(array: ArrayProfile, signature: Signature | None, near_stats: Map
                 load_scorer(f"signature-{kind}", STATISTICS),
                 SMALL_NEAR_LLR if kind == "pendant" else FAR_LLR,
             )
-        return SpreadJudge(load_scorer(f"spread-{kind}", WORN_STATISTICS))
+        # A small array has hardly any spread: what it says without a signature is believed at its clearest only.
+        return SpreadJudge(load_scorer(f"spread-{kind}", WORN_STATISTICS), NEAR_LLR if kind == "pendant" else FAR_LLR)
     kind, names = ("mono", ROOM_STATISTICS) if channels == 1 else ("pairs", PAIR_STATISTICS)
     return RoomJudge(
         load_scorer(f"room-{kind}", names), load_scorer(f"room-{kind}-relative", RELATIVE_STATISTICS), near_stats

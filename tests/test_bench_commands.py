@@ -1,0 +1,112 @@
+"""The command benchmark's own logic: who is in which cell, what counts as right, and the registry of benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import Outcome
+from voxgate.bench import commands
+from voxgate.bench.scenes import MOUTH, Voice
+from voxgate.models.tools.schema import load_tools
+from voxgate.models.tools.understand import understand
+
+SPEAKERS = ["s1", "s2", "s3"]
+
+
+class FakeResponses:
+    rooms = ("room",)
+
+    def positions(self, acoustics: str) -> list[str]:
+        return ["az000", "az090"] if acoustics == "anechoic" else ["left", "right"]
+
+
+@pytest.fixture
+def speech() -> list[Voice]:
+    return [Voice(f"{who}_l_bbaf{n}n", who, np.zeros(16_000, np.float32)) for who in SPEAKERS for n in range(6)]
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_cells_hold_the_right_people_at_the_right_places(speech: list[Voice], fold: int) -> None:
+    for wearer in SPEAKERS:
+        items = commands._items(speech, FakeResponses(), SPEAKERS, wearer, fold, "room", 1, None)  # type: ignore[arg-type]
+        enrolled = {v.id for number, v in enumerate(commands._of(speech, wearer)) if number % 2 != fold}
+        assert len(items) == 4 * 3 and {item.cell for item in items} == set(commands.CELLS)
+        for item in items:
+            assert (item.voice.speaker == wearer) == item.cell.startswith("wearer")
+            assert (item.position == MOUTH) == item.cell.endswith("mouth")
+            assert item.voice.id not in enrolled
+
+
+def test_both_folds_test_every_utterance_once(speech: list[Voice]) -> None:
+    tested = [
+        item.voice.id
+        for wearer in SPEAKERS
+        for fold in (0, 1)
+        for item in commands._items(speech, FakeResponses(), SPEAKERS, wearer, fold, "room", 1, None)  # type: ignore[arg-type]
+        if item.cell == commands.ACTING
+    ]
+    assert sorted(tested) == sorted(voice.id for voice in speech)
+
+
+def test_truth_comes_from_the_manifest(tmp_path: Path) -> None:
+    (tmp_path / "MANIFEST.tsv").write_text(
+        "path\tset\tspeaker\ttext_or_label\n"
+        f"{commands.SET}/s30/s30_l_bbbm4a.flac\t{commands.SET}\ts30\t[lombard] bin blue by M four again\n"
+        'other/x.flac\tother\ts\t{"a": "b"}\n'
+    )
+    assert commands._truth(tmp_path) == {
+        "s30_l_bbbm4a": dict(zip(commands.PARAMETERS, "bin blue by M four again".split(), strict=True))
+    }
+
+
+def decision(**values: Any) -> dict[str, Any]:
+    blank: dict[str, Any] = {
+        "kind": "decision", "utterance": 1, "t": 3.0, "t0": 0.3, "t1": 2.4, "t_speech_end": 2.4, "status": "final",
+        "action": "mute", "params": None, "text": "", "wearer": None, "near": None, "reasons": [],
+    }  # fmt: skip
+    return blank | values
+
+
+@pytest.mark.parametrize(
+    ("cell", "events", "expected"),
+    [
+        ("wearer-mouth", [decision(action="tool", params={"verb": "bin"}, status="pending")], ("mute", False, False)),
+        ("wearer-mouth", [decision(action="tool", params={"verb": "bin"})], ("tool", True, True)),
+        ("wearer-mouth", [decision(action="tool", params={"verb": "set"})], ("tool", True, False)),
+        ("wearer-mouth", [decision(action="answer")], ("answer", False, False)),
+        ("other-far", [decision(reasons=["far_field"])], ("mute", False, False)),
+        ("other-far", [decision(), decision(action="answer", utterance=2)], ("answer", False, False)),
+    ],
+)
+def test_what_counts(
+    speech: list[Voice], cell: str, events: list[dict[str, Any]], expected: tuple[str, bool, bool]
+) -> None:
+    item = commands.Item("x", cell, speech[0], "s1", "room", MOUTH)
+    scored = commands._scored(item, events, {"verb": "bin"})
+    assert (scored["action"], scored["tool"], scored["exact"]) == expected
+    assert scored["target"] == ("tool" if cell == "wearer-mouth" else "mute")
+
+
+def test_the_grammar_file_understands_its_sentences() -> None:
+    tools = load_tools(commands.TOOLS)
+    understood = understand("bin blue at F two now", tools)
+    assert understood.kind == "tool" and understood.params == dict(
+        zip(commands.PARAMETERS, ["bin", "blue", "at", "F", "two", "now"], strict=True)
+    )
+
+
+def test_bench_names_what_there_is(voxgate: Callable[..., Outcome], tmp_path: Path) -> None:
+    listed = voxgate("bench", "list")
+    assert listed.status == 0 and {"own-voice", "commands", "cost", "soak"} <= set(listed.out.split())
+    unknown = voxgate("bench", "run", "nonesuch", "--data", tmp_path)
+    assert unknown.status == 2 and "commands" in unknown.err
+    absent = voxgate("bench", "run", "commands", "--data", tmp_path / "no")
+    assert absent.status == 2 and "MANIFEST" in absent.err
+    empty = voxgate("bench", "run", "commands", "--data", tmp_path, "--out", tmp_path / "record")
+    assert empty.status == 2 and "glasses-rir" in empty.err
+    assert voxgate("bench", "run", "cost", "--data", tmp_path, "--limit", 2).status == 2
