@@ -36,6 +36,8 @@ from voxgate.models.watch import Watch
 
 DRAFT_FRAMES = frames_of(1.2)
 """While speech goes on, words are decoded at most this often."""
+RECHECK_FRAMES = frames_of(1.0)
+"""A sign of a change that was dismissed is looked at again after so much more sound."""
 LONGEST_DRAFT_FRAMES = frames_of(8.0)
 """No drafts of unbroken speech longer than this: it is decoded at its next pause."""
 
@@ -80,6 +82,7 @@ class Session:
         )
         own = profile if profile is not None and profile.array == array.name else None  # what it says of distance holds
         self._judge = near_judge(array, own.signature if own else None, own.near if own else None)
+        self._mono_stats = profile.near if profile is not None and profile.array == "mono" else None
         self._prove_judge(own)
         self._channel = array.recogniser
         self._near_channels = list(array.mics) or [array.recogniser]
@@ -205,7 +208,7 @@ class Session:
     def _fall_back(self) -> None:
         """The channels are not what the profile says: go on with one that carries sound, as one microphone."""
         self._channel = self._watch.sound_channel
-        self._judge = near_judge(load_array("mono"), None, None)
+        self._judge = near_judge(load_array("mono"), None, self._mono_stats)
         self._near_channels = [self._channel]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, 1), np.float32))[0]
         self._listener.change_rows(self._judge)
@@ -215,8 +218,8 @@ class Session:
         turn = self._listener.turn
         assert turn is not None
         with self._stage("speaker"):
-            new = turn.step(self._encoder, self._judge)
-        if new and not self._decider.granted:
+            voice, near = turn.step(self._encoder, self._judge)
+        if (voice or near) and not self._decider.granted:
             cut = self._change(turn, at_end=False)
             if cut is not None:
                 self._listener.turn = turn.split(cut)
@@ -224,7 +227,7 @@ class Session:
                 return
         last = self._draft.speech_frames if self._draft else 0
         due = turn.speech_frames - last >= DRAFT_FRAMES and turn.frames <= LONGEST_DRAFT_FRAMES
-        if new or due:
+        if voice or due or (near and turn.speech_frames < WINDOW_FRAMES):
             self._look(turn, over=False, words=due)
 
     def _change(self, turn: Turn, at_end: bool) -> int | None:
@@ -234,8 +237,11 @@ class Session:
         for a false alarm: it must not make a command of the second half of "I should really call my sister".
         """
         for cut in turn.near_changes(at_end):
+            if not at_end and turn.frames - turn.dismissed.get(cut, -RECHECK_FRAMES) < RECHECK_FRAMES:
+                continue
             if not (self._is_near(turn, 0, cut) and self._is_near(turn, cut, turn.frames)):
                 return cut
+            turn.dismissed[cut] = turn.frames
         with self._stage("speaker"):
             threshold = self._speaker.calibration.change_threshold
             cuts = list(turn.speaker_changes(self._encoder, self._windows_differ, threshold, at_end))

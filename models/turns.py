@@ -74,6 +74,8 @@ class Turn:
     windows: list[Window] = field(default_factory=list)
     near_windows: list[NearWindow] = field(default_factory=list)
     noise: Floats | None = None
+    dismissed: dict[int, int] = field(default_factory=dict)
+    """Signs of a change that proved to be none, by position, and how many frames there were then."""
     _tail: tuple[int, Window] | None = None  # speech frames, the window that ends with them
 
     def add(self, samples: Floats, row: Floats, speech: bool, marks: frozenset[str]) -> None:
@@ -154,19 +156,19 @@ class Turn:
             self._tail = (count, self._window(encoder, count))
         return [*self.windows, self._tail[1]]
 
-    def step(self, encoder: SpeakerEncoder, judge: NearJudge) -> bool:
-        """Update the windows after a speech frame; True when a new window of either kind came."""
+    def step(self, encoder: SpeakerEncoder, judge: NearJudge) -> tuple[bool, bool]:
+        """Update the windows after a speech frame; whether a new one came, of voice and of distance."""
         positions = self.speech_positions
         count = len(positions)
-        new = False
+        voice = near = False
         if count >= WINDOW_FRAMES and (count - WINDOW_FRAMES) % STEP_FRAMES == 0:
             self.windows.append(self._window(encoder, count))
-            new = True
+            voice = True
         if judge.shortest_frames <= SHARP_FRAMES and count >= NEAR_FRAMES and (count - NEAR_FRAMES) % NEAR_STEP == 0:
             first, last = int(positions[count - NEAR_FRAMES]), int(positions[-1])
             self.near_windows.append(NearWindow(first, last, self.near(judge, first, last + 1).llr))
-            new = True
-        return new
+            near = True
+        return voice, near
 
     def _window(self, encoder: SpeakerEncoder, count: int) -> Window:
         positions = self.speech_positions[max(0, count - WINDOW_FRAMES) : count]
@@ -186,6 +188,9 @@ class Turn:
             for window in self.windows
             if window.first >= position
         ]
+        right.dismissed = {
+            cut - position: frames - position for cut, frames in self.dismissed.items() if cut > position
+        }
         right.near_windows = [
             NearWindow(window.first - position, window.last - position, window.llr)
             for window in self.near_windows

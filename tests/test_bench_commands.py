@@ -60,7 +60,7 @@ def test_truth_comes_from_the_manifest(tmp_path: Path) -> None:
         'other/x.flac\tother\ts\t{"a": "b"}\n'
     )
     assert commands._truth(tmp_path) == {
-        "s30_l_bbbm4a": dict(zip(commands.PARAMETERS, "bin blue by M four again".split(), strict=True))
+        "s30_l_bbbm4a": dict(zip(commands.PARAMETERS, ["bin", "blue", "by", "M", "four", "again"], strict=True))
     }
 
 

@@ -21,9 +21,15 @@ app = typer.Typer(
     help="Decides on the device whether what a microphone array heard may become an action: mute, tool or answer.",
     epilog="Start with: voxgate demo",
 )
-config_app = typer.Typer(no_args_is_help=True, help="Settings and where they come from.")
+config_app = typer.Typer(
+    no_args_is_help=True, help="Settings and where they come from.", epilog="Example: voxgate config show"
+)
 app.add_typer(config_app, name="config")
-bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks, each writing a record with seeds, versions and counts.")
+bench_app = typer.Typer(
+    no_args_is_help=True,
+    help="Benchmarks, each writing a record with seeds, versions and counts.",
+    epilog="Example: voxgate bench list",
+)
 app.add_typer(bench_app, name="bench")
 
 Wearer = Annotated[str | None, typer.Option(help="Enrolled wearer; without one, whoever opens the session.")]
@@ -80,12 +86,13 @@ def enroll(
     mic: Annotated[bool, typer.Option("--mic", help="Record from the microphone instead.")] = False,
     device: Annotated[str | None, typer.Option(help="Input for --mic, by name.")] = None,
     array: Array = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Even if the name belongs to another voice.")] = False,
     json_output: Json = False,
 ) -> int:
     """Learn a wearer's voice, and on several microphones the signature of their own mouth."""
     from voxgate.tui.wearers import enroll as work
 
-    return work(name, files or [], mic=mic, device=device, array=array, json_output=json_output)
+    return work(name, files or [], mic=mic, device=device, array=array, json_output=json_output, replace=replace)
 
 
 @app.command(epilog="Example: voxgate verify ana who.wav --json")

@@ -89,7 +89,10 @@ def show(flags: list[str], json_output: bool) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("setting", "value", "from", "meaning", title=f"settings (file: {config_file()})")
+    table = Table(title=f"settings (file: {config_file()})")
+    table.add_column("setting", no_wrap=True)  # this is what one has to type
+    for name in ("value", "from", "meaning"):
+        table.add_column(name, overflow="fold")
     for row in rows:
         value = "the profile's or model's own" if row["value"] is None else str(row["value"])
         table.add_row(row["name"], value, row["origin"], row["description"])

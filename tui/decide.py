@@ -27,6 +27,11 @@ def decide(text: str, tools_path: Path | None, json_output: bool) -> int:
     # A terminal that cannot show a character gets it escaped rather than a traceback.
     encoding = sys.stdout.encoding or "utf-8"
     print(line.encode(encoding, "backslashreplace").decode(encoding))
+    if not json_output:
+        why = ", ".join(record["reasons"]) or (
+            record["missing"] and f"{record['tool']} needs {', '.join(record['missing'])}"
+        )
+        print(f"{record['action']}{f': {why}' if why else ''}", file=sys.stderr)
     return 0
 
 

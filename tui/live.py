@@ -36,6 +36,7 @@ from voxgate.tui.running import execution_status, make_job, make_sinks, refuse_o
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
 
 DEVICE_TROUBLE = 3
+TABLE_ROWS = 7
 INTERRUPTED = 130
 
 
@@ -59,7 +60,9 @@ class LiveTable:
     def __init__(self, console: Console, title: str) -> None:
         self._title = title
         self._block: Block | None = None
-        self._lines: deque[Text] = deque(maxlen=12)
+        self._console = console
+        self._lines: deque[Text] = deque(maxlen=100)
+        self._pending: dict[int, Text] = {}
         self._live = Live(self._render(), console=console, refresh_per_second=8, transient=False)
         self._live.start()
 
@@ -67,7 +70,7 @@ class LiveTable:
         if isinstance(event, Block):
             self._block = event
         elif isinstance(event, Decision):
-            self._lines.append(decision_line(event))
+            self._decided(event)
         elif isinstance(event, Fault):
             self._lines.append(Text(f"{event.t:7.2f} s  fault    {event.code}: {event.message}", "bold red"))
         elif isinstance(event, Summary):
@@ -77,8 +80,22 @@ class LiveTable:
     def close(self) -> None:
         self._live.stop()
 
+    def _decided(self, decision: Decision) -> None:
+        """One line a decision; what became of a pending one takes that one's place."""
+        line = decision_line(decision, short=True)
+        if decision.status == "pending":
+            self._pending[decision.utterance] = line
+        before = self._pending.get(decision.utterance) if decision.status != "pending" else None
+        if before is not None and before in self._lines:
+            self._lines[self._lines.index(before)] = line
+        else:
+            self._lines.append(line)
+
     def _render(self) -> Group:
-        now = Table("time", "speech", "wearer", "near", "addressed", "state", "words", title=self._title, expand=True)
+        now = Table(title=self._title, title_justify="left", expand=True)
+        for name, width in (("time", 8), ("speech", 6), ("wearer", 6), ("near", 5), ("asked", 5), ("state", 9)):
+            now.add_column(name, width=width, no_wrap=True)
+        now.add_column("words", no_wrap=True, overflow="ellipsis", ratio=1)
         block = self._block
         if block is None:
             now.add_row("", "", "", "", "", "starting", "")
@@ -92,7 +109,11 @@ class LiveTable:
                 block.state,
                 block.text,
             )
-        lines = list(self._lines) or [Text("no decision yet; Ctrl-C ends", "dim")]
+        # The newest lines that fit: a live display is cut off at the bottom.
+        room = max(1, self._console.size.height - TABLE_ROWS)
+        lines = list(self._lines)[-room:] or [Text("no decision yet; Ctrl-C ends", "dim")]
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(now, *lines)
 
 
@@ -113,6 +134,7 @@ def live(
     refuse_overwriting(jsonl, [input_file] if input_file else [])
     stop = _Stop()
     with ExitStack() as stack:
+        print(f"voxgate: loading models for {job.title}; Ctrl-C ends", file=sys.stderr)
         recogniser = _recogniser(limits.words_timeout_seconds, job.tools, stack)
         stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
         source = _open(input_file, device, array, job.profile.array if job.profile else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -40,6 +41,11 @@ class Job:
     tools: ToolSet
     forced: bool
     settings: list[str]
+
+    @property
+    def title(self) -> str:
+        """Who may act."""
+        return self.profile.name if self.profile is not None else "whoever opens the session"
 
     def array_of(self, source: Source) -> ArrayProfile:
         """The array of a source: as told, else the wearer's own when the channels fit, else by channel count.
@@ -139,6 +145,8 @@ def run(
     """One session a file. Every input is opened before the first is worked on, so that a bad one is said at once."""
     job = make_job(wearer, array, tools, forced, settings or [])
     refuse_overwriting(jsonl, files)
+    if forced and execute is not None:
+        print("voxgate: --force-authorised: whoever speaks is executed, from wherever", file=sys.stderr)
     with ExitStack() as stack:
         sources = [stack.enter_context(closing(FileSource(path))) for path in files]
         for source in sources:

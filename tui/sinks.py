@@ -97,17 +97,25 @@ def block_line(block: Block) -> Text:
     return line
 
 
-def decision_line(decision: Decision) -> Text:
+def call_of(decision: Decision) -> str:
+    """The act as people read it: `send_money(recipient=Daniel, amount=40)`, or the answer's words."""
+    if decision.action != "tool":
+        return decision.output
+    return f"{decision.tool}({', '.join(f'{name}={value}' for name, value in (decision.params or {}).items())})"
+
+
+def decision_line(decision: Decision, short: bool = False) -> Text:
+    """`short`: the call as people read it instead of the canonical output."""
     action = decision.action.upper()
     style = STYLES[decision.action] if decision.status != "cancelled" else "red"
     line = Text(f"{decision.t:7.2f} s  ")
     line.append(f"{action:<7}", style)
     if decision.action == "mute":
-        line.append(f"  {', '.join(decision.reasons)}")
+        line.append(f"  {', '.join(decision.reasons)}  {decision.t0:.1f}-{decision.t1:.1f} s")
         if decision.text:
             line.append(f"  “{decision.text}”", "dim")
     else:
-        line.append(f"  {decision.output}", style)
+        line.append(f"  {call_of(decision) if short else decision.output}", style)
         if decision.missing:
             line.append(f"  ({decision.tool}: still needs {', '.join(decision.missing)})")
         if decision.status != "final":
@@ -142,7 +150,9 @@ class Executor:
         except ValueError as error:
             raise InputError(f"--execute {command!r}: cannot be read as a command ({error})") from error
         if not self._command or shutil.which(self._command[0]) is None:
-            raise InputError(f"--execute {command!r}: no such command")
+            there = bool(self._command) and os.path.isfile(self._command[0])
+            remedy = "not executable; chmod +x it" if there else "no such command"
+            raise InputError(f"--execute {command!r}: {remedy}")
         try:
             ledger.parent.mkdir(parents=True, exist_ok=True)
             self._ledger = open(ledger, "a", encoding="utf-8")  # noqa: SIM115 - closed by `close`

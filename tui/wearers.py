@@ -44,6 +44,7 @@ def enroll(
     device: str | None = None,
     array: str | None = None,
     json_output: bool = False,
+    replace: bool = False,
     open_source: Callable[[str | None, int | None], Source] | None = None,
 ) -> int:
     """Make a wearer's profile from recordings, or from the microphone. Returns the exit status.
@@ -77,6 +78,8 @@ def enroll(
         if json_output:
             print(json.dumps({"name": name, "enrolled": False, "clips": _as_json(refusal.clips)}, ensure_ascii=False))
         return refusal.exit_status
+    if not replace:
+        _refuse_another_voice(done.profile, speaker)
     folder = save_wearer(done.profile)
     _show_clips(console, done.clips)
     for note in done.notes:
@@ -93,6 +96,22 @@ def enroll(
             json.dumps({**_summary(done.profile), "enrolled": True, "clips": _as_json(done.clips)}, ensure_ascii=False)
         )
     return 0
+
+
+def _refuse_another_voice(profile: WearerProfile, speaker: SpeakerModel) -> None:
+    """Raise InputError when somebody else is enrolled under the name: who may act must not change by a slip."""
+    if profile.name not in wearer_names():
+        return
+    try:
+        old = load_wearer(profile.name)
+        score = speaker.scorer_for(old).score(profile.centroid, profile.quality["speech_seconds"])
+    except InputError:  # a profile that cannot be used any more guards nobody
+        return
+    if score.llr is None or score.llr < speaker.threshold_llr(old):
+        raise InputError(
+            f"{profile.name} is enrolled already, with another voice: choose another name, forget {profile.name} first, or "
+            "say --replace"
+        )
 
 
 def verify(name: str, files: list[Path], json_output: bool = False) -> int:
