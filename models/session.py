@@ -95,6 +95,7 @@ class Session:
         self._blocks = BlockReporter(source)
         self._shown_turn = -1  # first frame of the turn that the blocks' status speaks of
         self._draft: Draft | None = None
+        self._last_due = 0  # speech frames of the turn when its words were last due, decoded or not
         self._ready: tuple[str, float] | None = None  # a complete call, and when the words first made it
         self._utterances = 0
         self._acts = Acts(tools)
@@ -225,8 +226,9 @@ class Session:
                 self._listener.turn = turn.split(cut)
                 self._close(turn, events)
                 return
-        last = self._draft.speech_frames if self._draft else 0
-        due = turn.speech_frames - last >= DRAFT_FRAMES and turn.frames <= LONGEST_DRAFT_FRAMES
+        due = turn.speech_frames - self._last_due >= DRAFT_FRAMES and turn.frames <= LONGEST_DRAFT_FRAMES
+        if due:
+            self._last_due = turn.speech_frames
         if voice or due or (near and turn.speech_frames < WINDOW_FRAMES):
             self._look(turn, over=False, words=due)
 
@@ -301,6 +303,7 @@ class Session:
     def _show(self, draft: Draft, over: bool) -> None:
         """Put words into the status: all of them when the turn may be over, else those that two decodes agree on."""
         before, self._draft = self._draft, draft
+        self._last_due = draft.speech_frames
         said = draft.decoded.text.split()
         stable = said if over else agreed_words(before.decoded.text.split() if before else [], said)
         status = self._blocks.status
@@ -330,6 +333,7 @@ class Session:
 
     def _close(self, turn: Turn, events: list[Event]) -> None:
         draft, self._draft = self._draft, None
+        self._last_due = 0
         ready, self._ready = self._ready, None
         if turn.speech_frames < SHORTEST_SPEECH_FRAMES:
             return

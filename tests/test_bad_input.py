@@ -177,8 +177,8 @@ def test_three_hours_of_near_silence_in_flat_memory(voxgate: Voxgate, tmp_path: 
             file.write(minute)
     events = tmp_path / "events.jsonl"
     script = (
-        "import resource, sys; from voxgate.tui import cli; status = cli._status(sys.argv[1:]); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(status)"
+        "import sys; from voxgate.bench.cost import _peak_memory_mb; from voxgate.tui import cli; "
+        "status = cli._status(sys.argv[1:]); print(_peak_memory_mb()); sys.exit(status)"
     )
     import subprocess
     import sys
@@ -195,5 +195,4 @@ def test_three_hours_of_near_silence_in_flat_memory(voxgate: Voxgate, tmp_path: 
     records = [json.loads(line) for line in events.read_text().splitlines()]
     assert sum(record["kind"] == "block" for record in records) == 3 * 3600 / 0.6
     assert records[-1]["seconds"] == 3 * 3600
-    megabytes = int(done.stdout.split()[-1]) / (1024 if sys.platform != "darwin" else 2**20)
-    assert megabytes < 600
+    assert float(done.stdout.split()[-1]) < 350  # MB; the sound itself would be 690 at 16 kHz
