@@ -63,7 +63,7 @@ def run(data: Path, out: Path, seed: int, hours: float = 3.0) -> dict[str, Any]:
     position, next_report = 0, 0.0
     spoken: list[tuple[float, bool]] = []  # end of each utterance, and whether the wearer said it at the mouth
     with Record(out, {"benchmark": "soak", "seed": seed, "hours": hours, "started": time.time()}) as record:
-        progress = Progress("soak", int(hours * 6))
+        progress = Progress("soak", int(hours * 6) + 1)
         while position < total:
             voice = people[int(generator.integers(len(people)))]
             places = [MOUTH, *responses.positions(room)]

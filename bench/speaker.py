@@ -66,7 +66,7 @@ def run(data: Path, out: Path, seed: int = 0, rounds: int = 1000) -> dict[str, A
         "bench": "speaker",
         "seed": seed,
         "model": {"name": speaker.encoder.name, "sha256": speaker.encoder.sha256},
-        "threshold_llr": speaker.calibration.threshold,
+        "threshold_llr": {mode: _threshold(speaker, mode) for mode in ("wearer", "initiator")},
         "cohort_speakers": int(speaker.cohort.embeddings.shape[0]),
         "enrolled_utterances": ENROLLED,
         "initiator_context_seconds": CONTEXT_SECONDS,
@@ -79,11 +79,16 @@ def run(data: Path, out: Path, seed: int = 0, rounds: int = 1000) -> dict[str, A
             for mode in ("wearer", "initiator"):
                 _compare(name, voices, speaker, mode, seed, record)
                 figures[f"{name}/{mode}"] = [
-                    _row(seconds, scores, speaker.calibration.threshold, len(voices), seed, rounds)
+                    _row(seconds, scores, _threshold(speaker, mode), len(voices), seed, rounds)
                     for seconds in LENGTHS_SECONDS
                     if (scores := _scores(record, name, mode, seconds)) is not None
                 ]
         return record.summary(figures, bootstrap_rounds=rounds)
+
+
+def _threshold(speaker: SpeakerModel, mode: str) -> float:
+    """The shipped threshold of a mode, `wearer` or `initiator`."""
+    return speaker.calibration.threshold if mode == "wearer" else speaker.calibration.initiator_threshold
 
 
 def _read(folder: Path) -> list[_Voice]:

@@ -249,7 +249,7 @@ def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> int
             score = scorer.score(candidate.embedding, candidate.report.speech_seconds)
             candidate.report = replace(candidate.report, leave_one_out_llr=score.llr)
         worst = min(good, key=lambda candidate: candidate.report.leave_one_out_llr or 0.0)
-        if (worst.report.leave_one_out_llr or 0.0) >= speaker.calibration.threshold:
+        if (worst.report.leave_one_out_llr or 0.0) >= 0:
             return refused
         if len(good) == 2:
             for candidate, other in (good, good[::-1]):

@@ -126,6 +126,7 @@ class Calibration:
     change: NDArray[np.float64]
     change_threshold: float
     threshold: float
+    initiator_threshold: float
     limit: float
     shortest_turn_seconds: float
     facts: dict[str, Any]
@@ -222,10 +223,11 @@ class SpeakerModel:
         return CohortScorer(centroid, self.cohort, self.calibration, self.encoder.shortest_seconds, table="initiator")
 
     def threshold_llr(self, profile: WearerProfile | None = None) -> float:
-        """The profile's own calibrated threshold where it has one, else the shipped default."""
-        if profile is not None and profile.threshold_llr is not None:
-            return profile.threshold_llr
-        return self.calibration.threshold
+        """The profile's own calibrated threshold where it has one, else the shipped default; without a profile that of
+        the initiator of a session."""
+        if profile is None:
+            return self.calibration.initiator_threshold
+        return self.calibration.threshold if profile.threshold_llr is None else profile.threshold_llr
 
     def speakers_differ(self, a: Floats | None, b: Floats | None, seconds_a: float, seconds_b: float) -> float | None:
         """Log-likelihood ratio different / same speaker of two neighbouring stretches with d-vectors `a` and `b`.
@@ -258,6 +260,7 @@ def load_calibration(path: Path, sha256: str) -> Calibration:
             change=_weights(facts["change"], CHANGE_FEATURES),
             change_threshold=float(facts["change"]["threshold_llr"]),
             threshold=float(facts["default_threshold"]["llr"]),
+            initiator_threshold=float(facts["default_threshold"]["initiator_llr"]),
             limit=float(facts["limit_llr"]),
             shortest_turn_seconds=float(facts["shortest_turn_seconds"]),
             facts=facts,

@@ -1,5 +1,6 @@
 """The speaker encoder, its cohort and calibration: two voices apart, unknowns unknown, foreign or damaged parts refused."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_commands_of_two_voices_fall_on_either_side_of_the_threshold(
             piece = middle(sound(voice, f"command-{number}"), 1.2)
             score = scorer.score(speaker.encoder.embed(piece), piece.size / RATE)
             assert score.llr is not None and score.p is not None
-            assert (score.llr >= speaker.threshold_llr()) == same
+            assert (score.llr >= speaker.calibration.threshold) == same
             assert score.p == pytest.approx(1 / (1 + np.exp(-score.llr)))
 
 
@@ -210,4 +211,6 @@ def test_the_profiles_own_threshold_wins(speaker: SpeakerModel) -> None:
     vector = np.ones(256, np.float32) / 16
     profile = WearerProfile("ana", facts, vector[None], vector, "2026-01-01", "mono", 1, threshold_llr=3.25)
     assert speaker.threshold_llr(profile) == 3.25
-    assert speaker.threshold_llr() == speaker.calibration.facts["default_threshold"]["llr"]
+    default = speaker.calibration.facts["default_threshold"]
+    assert speaker.threshold_llr(dataclasses.replace(profile, threshold_llr=None)) == default["llr"]
+    assert speaker.threshold_llr() == default["initiator_llr"] < default["llr"]

@@ -134,7 +134,8 @@ def live(
     refuse_overwriting(jsonl, [input_file] if input_file else [])
     stop = _Stop()
     with ExitStack() as stack:
-        print(f"voxgate: loading models for {job.title}; Ctrl-C ends", file=sys.stderr)
+        if not headless:
+            print(f"loading models; {job.title} may act, Ctrl-C ends", file=sys.stderr)
         recogniser = _recogniser(limits.words_timeout_seconds, job.tools, stack)
         stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
         source = _open(input_file, device, array, job.profile.array if job.profile else None)

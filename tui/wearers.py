@@ -107,7 +107,7 @@ def _refuse_another_voice(profile: WearerProfile, speaker: SpeakerModel) -> None
         score = speaker.scorer_for(old).score(profile.centroid, profile.quality["speech_seconds"])
     except InputError:  # a profile that cannot be used any more guards nobody
         return
-    if score.llr is None or score.llr < speaker.threshold_llr(old):
+    if score.llr is None or score.llr < 0:  # more likely another voice than this one
         raise InputError(
             f"{profile.name} is enrolled already, with another voice: choose another name, forget {profile.name} first, or "
             "say --replace"
