@@ -110,8 +110,8 @@ def test_sound_without_a_voice_has_no_vector(speaker: SpeakerModel, fill: float,
 @pytest.mark.parametrize("kind", ["constant", "noise", "one lsb"])
 def test_odd_sound_gives_a_finite_vector_or_none(speaker: SpeakerModel, kind: str) -> None:
     noise = np.random.default_rng(0).standard_normal(RATE).astype(np.float32)
-    odd = {"constant": np.ones(RATE, np.float32), "noise": noise, "one lsb": np.sign(noise) / 32768}[kind]
-    vector = speaker.encoder.embed(odd.astype(np.float32))
+    constant, one_lsb = np.ones(RATE, np.float32), (np.sign(noise) / 32768).astype(np.float32)
+    vector = speaker.encoder.embed({"constant": constant, "noise": noise, "one lsb": one_lsb}[kind])
     assert vector is None or (np.isfinite(vector).all() and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5))
 
 

@@ -98,7 +98,8 @@ def spelled(text: str) -> list[int]:
 
 def paths(automaton: Automaton, tokens: list[int]) -> set[tuple[str, tuple[str, ...], str | None]]:
     """Words, slots and completed tool of every path that reads the tokens."""
-    places = [(automaton.start, "", ())]
+    slots_so_far: tuple[str, ...] = ()
+    places = [(automaton.start, "", slots_so_far)]
     for token in tokens:
         places = [
             (place, f"{words} {more}".strip(), (*slots, slot) if slot else slots)
