@@ -29,8 +29,9 @@ WORD_NEAR_FRAMES = 8
 """A word's distance is judged over at least this much (0.26 s) around it: no wider, or a neighbour's louder speech fills it."""
 MOST_TURN_NEAR_LLR, MOST_TURN_VOICE_LLR = 1.0, 2.0
 """How much the whole turn can speak for one of its words: of its distance, and of its voice, which needs more sound."""
-LEAST_MEAN_LOGPROB = -1.0
-"""Words whose tokens have a lower mean log-probability are not trusted."""
+LEAST_MEAN_LOGPROB = -1.5
+"""Words whose tokens have a lower mean log-probability are not trusted. Of synthesised commands that were understood rightly
+in 5 to 40 dB of noise 2 % lie below it, and 15 % below -1."""
 
 
 @dataclass(frozen=True, slots=True)
