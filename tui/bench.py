@@ -16,6 +16,7 @@ BENCHMARKS = {
     "cost": ("voxgate.bench.cost", "shares of one core, time of a block, start-up, memory"),
     "soak": ("voxgate.bench.soak", "three hours of speech in one session: memory, losses, faults"),
     "words": ("voxgate.bench.words", "when to decode: every block, pauses, a bounded window"),
+    "confidence": ("voxgate.bench.confidence", "how sure the recogniser is of commands that it gets right"),
     "speaker": ("voxgate.bench.speaker", "EER by length, and the default threshold on unseen voices"),
 }
 
