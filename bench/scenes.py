@@ -97,14 +97,6 @@ class Responses:
         return self._loaded[key]
 
 
-def ear_responses(data: Path, room: str = "roomA") -> dict[str, Floats]:
-    """Measured two-ear responses of a far talker at 1.5 m, by azimuth: {"az+030": (n, 2)}."""
-    paths = sorted((data / "surrey-brir" / room).glob("src*_az*.wav"))
-    if not paths:
-        raise InputError(f"{data / 'surrey-brir' / room}: no responses here; give the folder that holds surrey-brir")
-    return {path.stem.split("_")[1]: read_sound(path) for path in paths}
-
-
 class Noises:
     """Background recordings, by name."""
 

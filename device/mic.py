@@ -193,6 +193,10 @@ class MicSource:
             else:
                 self._closing.wait(self._poll_seconds)
 
+    def end(self) -> None:
+        """Let `blocks` end at its next step, also while it waits for a device; nothing more, so that signal handlers may."""
+        self._closing.set()
+
     def close(self) -> None:
         """Stop and let go of the device, waiting 2 s at most for a host that hangs.
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from voxgate.models.evidence import Floats, NearJudge, NearScore, SpeakerEncoder
 from voxgate.models.settings import FRAME, RATE, GateSettings
+from voxgate.models.speaker import centroid_of
 
 FRAME_SECONDS = FRAME / RATE
 WINDOW_FRAMES = 38
@@ -140,12 +141,7 @@ class Turn:
         if self.speech_seconds < encoder.shortest_seconds:
             return None
         windows = self.whole_windows(encoder) if whole else self.windows
-        known = [window.embedding for window in windows if window.embedding is not None]
-        if not known:
-            return None
-        mean = np.mean(known, axis=0)
-        norm = float(np.linalg.norm(mean))
-        return (mean / norm).astype(np.float32) if norm > 0 else None
+        return centroid_of([window.embedding for window in windows if window.embedding is not None])
 
     def whole_windows(self, encoder: SpeakerEncoder) -> list[Window]:
         """The windows, and where the last of them ends before the speech does, one that ends with it."""

@@ -222,3 +222,15 @@ def test_probe_reports_each_channel() -> None:
     reports = probe_input("desk", 0.3, backend=small_blocks(ScriptedHost()))
     assert [report.channel for report in reports] == [0, 1]
     assert all(report.level_dbfs is not None and report.state == "dc" for report in reports), "counting has an offset"
+
+
+def test_an_asked_end_does_not_wait_for_a_device_that_gives_nothing() -> None:
+    host = ScriptedHost()
+    source = mic(host)
+    host.streams[0].pace = 0.001  # the first callback would come after 10 s
+    timer = threading.Timer(0.2, source.end)
+    began = time.monotonic()
+    timer.start()
+    assert list(source.blocks()) == []
+    assert 0.15 < time.monotonic() - began < 1.0
+    source.close()

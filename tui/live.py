@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +45,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.asked = False
+        self.on_ask: Callable[[], None] = lambda: None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
 
@@ -52,6 +53,7 @@ class _Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        self.on_ask()
 
 
 class LiveTable:
@@ -140,6 +142,8 @@ def live(
         stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
         source = _open(input_file, device, array, job.profile.array if job.profile else None)
         stack.callback(source.close)
+        if isinstance(source, MicSource):
+            stop.on_ask = source.end  # it may be waiting for a device that gives nothing
         job.array_of(source)
         sinks: list[Sink] = [
             sink
@@ -188,7 +192,6 @@ def _events(session: Session, source: Source, limits: GateSettings, stop: _Stop)
     Sound that waited too long is marked before the session sees it, so that a replay of the marks decides the same.
     """
     fatal: SourceFault | None = None
-    late = False
     for item in source.blocks():
         if isinstance(item, AudioBlock):
             age_seconds = source.age_seconds() if isinstance(source, MicSource) else 0.0
@@ -199,9 +202,10 @@ def _events(session: Session, source: Source, limits: GateSettings, stop: _Stop)
             if item.fatal and isinstance(source, MicSource):
                 fatal = item
         if stop.asked:
-            # Whoever stops the program does not want what is still pending; only the end of a file lets it pass.
-            yield from session.fault("interrupted", "stopped by the user")
             break
+    if stop.asked:
+        # Whoever stops the program does not want what is still pending; only the end of a file lets it pass.
+        yield from session.fault("interrupted", "stopped by the user")
     yield from session.finish()
     if fatal is not None:
         yield fatal
