@@ -41,6 +41,9 @@ SET = "lombard-grid-commands"
 CELLS = ("wearer-mouth", "wearer-far", "other-mouth", "other-far")
 ACTING = "wearer-mouth"
 SILENCE_SECONDS = 1.0
+MICROPHONES = 8
+LAYOUTS = {1: "mono", 2: "stereo"}
+"""Array profiles for recordings of fewer channels than the glasses have."""
 PARAMETERS = ("verb", "colour", "preposition", "letter", "digit", "adverb")
 
 
@@ -62,6 +65,8 @@ def run(
     `limit`: utterances a speaker and fold, for a quick look. `channels`: use only these of the eight channels, one for
     `mono`, two for `stereo`.
     """
+    if channels is not None and (len(channels) not in LAYOUTS or max(channels) >= MICROPHONES):
+        raise InputError(f"channels {channels}: one or two of the {MICROPHONES} of the glasses, counted from 0")
     responses = Responses(data)
     speech = voices(data, SET)
     truth = _truth(data)
@@ -143,7 +148,7 @@ def _run_group(
     import soundfile
 
     wearer = items[0].wearer
-    array = {None: "glasses-8", 1: "mono", 2: "stereo"}[len(channels) if channels else None]
+    array = LAYOUTS[len(channels)] if channels else "glasses-8"
     environment = {**os.environ, "VOXGATE_HOME": str(scratch / "home")}
     paths = []
     for voice in clips:

@@ -109,4 +109,25 @@ def test_bench_names_what_there_is(voxgate: Callable[..., Outcome], tmp_path: Pa
     assert absent.status == 2 and "MANIFEST" in absent.err
     empty = voxgate("bench", "run", "commands", "--data", tmp_path, "--out", tmp_path / "record")
     assert empty.status == 2 and "glasses-rir" in empty.err
-    assert voxgate("bench", "run", "cost", "--data", tmp_path, "--limit", 2).status == 2
+    for option in ("--limit", "--channels"):
+        refused = voxgate("bench", "run", "cost", "--data", tmp_path, option, 2)
+        assert refused.status == 2 and option in refused.err
+
+
+@pytest.mark.parametrize("channels", ["3,x", "", "3,3", "-1", "1,2,3", "8"])
+def test_channels_that_there_are_not(voxgate: Callable[..., Outcome], tmp_path: Path, channels: str) -> None:
+    refused = voxgate("bench", "run", "commands", "--data", tmp_path, f"--channels={channels}")
+    assert refused.status == 2 and "channels" in refused.err and refused.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("channels", "kept"), [(None, 8), ((3,), 1), ((3, 6), 2)])
+def test_channels_are_taken_from_the_array(channels: tuple[int, ...] | None, kept: int) -> None:
+    class Steps(FakeResponses):
+        def get(self, acoustics: str, position: str) -> np.ndarray:
+            return np.eye(8, dtype=np.float32) * 0.1  # (taps, channels): microphone n hears n samples later
+
+    voice = Voice("v", "s1", np.random.default_rng(0).normal(0, 0.1, 16_000).astype(np.float32))
+    whole = commands._render(Steps(), voice, "room", MOUTH, None)
+    sound = commands._render(Steps(), voice, "room", MOUTH, channels)
+    assert sound.shape[1] == kept
+    np.testing.assert_array_equal(sound, whole[:, list(channels or range(8))])

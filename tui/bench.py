@@ -21,7 +21,14 @@ BENCHMARKS = {
 }
 
 
-def run(name: str, data: Path | None, out: Path | None, seed: int, limit: int | None = None) -> int:
+def run(
+    name: str,
+    data: Path | None,
+    out: Path | None,
+    seed: int,
+    limit: int | None = None,
+    channels: tuple[int, ...] | None = None,
+) -> int:
     """Run one benchmark; the summary goes to stdout as JSON, progress to stderr. Raises InputError."""
     if name not in BENCHMARKS:
         raise InputError(f"no benchmark {name!r}: there are {', '.join(BENCHMARKS)}")
@@ -31,9 +38,9 @@ def run(name: str, data: Path | None, out: Path | None, seed: int, limit: int | 
         )
     try:
         module = importlib.import_module(BENCHMARKS[name][0])
-        options = {} if limit is None else {"limit": limit}
-        if not options.keys() <= inspect.signature(module.run).parameters.keys():
-            raise InputError(f"benchmark {name} takes no --limit")
+        options = {key: value for key, value in (("limit", limit), ("channels", channels)) if value is not None}
+        for option in options.keys() - inspect.signature(module.run).parameters.keys():
+            raise InputError(f"benchmark {name} takes no --{option}")
         summary = module.run(data, out or Path("runs") / name, seed, **options)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("voxgate"):
@@ -42,6 +49,19 @@ def run(name: str, data: Path | None, out: Path | None, seed: int, limit: int | 
     print(json.dumps(summary, indent=2))
     print(f"record in {out or Path('runs') / name}", file=sys.stderr)
     return 0
+
+
+def channel_numbers(text: str | None) -> tuple[int, ...] | None:
+    """`3` or `3,4` -> channel numbers, counted from 0. Raises InputError."""
+    if text is None:
+        return None
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--channels {text!r}: give channel numbers from 0, such as 3 or 3,4") from error
+    if len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise InputError(f"--channels {text!r}: give different channel numbers from 0, such as 3 or 3,4")
+    return numbers
 
 
 def list_benchmarks() -> int:

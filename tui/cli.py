@@ -188,11 +188,15 @@ def bench_run(
     limit: Annotated[
         int | None, typer.Option(help="At most so many utterances a speaker, where the benchmark has them.")
     ] = None,
+    channels: Annotated[
+        str | None, typer.Option(help="Use these channels of the array alone, counted from 0: 3 or 3,4 (commands).")
+    ] = None,
 ) -> int:
     """Run one benchmark. An interrupted one goes on where it stopped."""
+    from voxgate.tui.bench import channel_numbers
     from voxgate.tui.bench import run as work
 
-    return work(name, data, out, seed, limit)
+    return work(name, data, out, seed, limit, channel_numbers(channels))
 
 
 @bench_app.command("list", epilog="Example: voxgate bench list")
