@@ -14,7 +14,7 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-train lint format types wheel links apt clean
+.PHONY: help demo test test-train train-speaker train-distance recordings lint format types wheel links apt clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,18 @@ test: $(V)/.dev | apt ## install what the tests need (no torch) and run them
 test-train: $(V)/.train | apt ## add torch and the export tools, and run all tests, those marked torch among them
 	@echo "== tests, with torch"
 	@$(V)/bin/python -m pytest -q
+
+train-speaker: recordings $(V)/.voices ## train the robust speaker network: DATA=recordings [OUT=runs/speaker]
+	@echo "== train speaker"
+	@OMP_NUM_THREADS=1 $(V)/bin/voxgate train speaker --data "$(DATA)" --out "$(or $(OUT),runs/speaker)"
+
+train-distance: recordings $(V)/.train ## train the near-or-far network: DATA=recordings [OUT=runs/distance]
+	@echo "== train distance"
+	@OMP_NUM_THREADS=1 $(V)/bin/voxgate train distance --data "$(DATA)" --out "$(or $(OUT),runs/distance)"
+
+# Said before anything is installed.
+recordings:
+	@[ -d "$(DATA)" ] || { echo "which recordings? make $(or $(MAKECMDGOALS),train-speaker) DATA=/path/to/folder (with librispeech-train and noise)" >&2; exit 1; }
 
 lint: $(V)/.dev ## ruff: rules and format
 	@echo "== ruff"
@@ -98,3 +110,9 @@ $(V)/.train: pyproject.toml | $(V)/bin/python
 	@echo "installing torch and the export tools into $(V) (several minutes)"
 	@$(V)/bin/python -m pip install -q -e '.[train,dev,bench]'
 	@touch $(V)/.core $(V)/.dev $@
+
+# Without these engines training goes on with recorded voices alone.
+$(V)/.voices: pyproject.toml $(V)/.train
+	@echo "installing the engines of the synthesised voices into $(V)"
+	@$(V)/bin/python -m pip install -q -e '.[train,dev,bench,voices]'
+	@touch $@

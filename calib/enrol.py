@@ -246,7 +246,7 @@ def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> int
             if centroid is None:
                 continue
             scorer = CohortScorer(centroid, speaker.cohort, speaker.calibration, speaker.encoder.shortest_seconds)
-            score = scorer.score(candidate.embedding, candidate.report.speech_seconds)
+            score = scorer.score(candidate.embedding, candidate.report.speech_seconds, candidate.report.snr_db)
             candidate.report = replace(candidate.report, leave_one_out_llr=score.llr)
         worst = min(good, key=lambda candidate: candidate.report.leave_one_out_llr or 0.0)
         if (worst.report.leave_one_out_llr or 0.0) >= 0:

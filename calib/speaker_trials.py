@@ -1,9 +1,9 @@
-"""Comparisons of voices whose answers are known, under conditions that read speech alone would hide.
+"""Voices under conditions that read speech alone would hide: what comparisons with known answers are made of.
 
 One clip a speaker means one session a speaker, and same-session scores are optimistic: rooms, noise, speaking rate, effort
-and a little colour are drawn apart for enrolment and test. The device is not: whoever speaks, wearer or stranger, is heard
-through the one that the wearer enrolled on, which makes their voices more alike than those of a corpus are. So speakers of a
-group share a device, and only they are compared.
+and a little colour are drawn apart for enrolment and test. The home is not: whoever speaks, wearer or stranger, is heard
+through the device that the wearer enrolled on, in the same room, which makes their voices more alike than those of a corpus
+are. So every voice visits every simulated home, and only voices in one home are compared.
 """
 
 from __future__ import annotations
@@ -17,45 +17,78 @@ import soundfile
 from numpy.typing import NDArray
 
 from voxgate.calib.rooms import Room, draw_array, response
-from voxgate.calib.speech import Speech, find_speech
+from voxgate.calib.speech import Speech, background_power, find_speech
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.vad import Vad
 
-TEST_CONDITIONS = ("clean", "noise", "room", "room-noise", "effort")
-ENROL_CONDITIONS = ("clean", "slight-noise", "room-slight-noise", "effort")
-TEST_SECONDS = (0.6, 1.0, 1.2, 1.6, 2.5)
-TESTS_A_LENGTH = 3
-LEAST_SPEECH_SECONDS = 8.0
+HOMES = 2
+TEST_CONDITIONS = (
+    "clean", "quiet", "noise", "loud-noise", "room", "far-room", "room-noise", "far-room-noise", "effort", "effort-noise",
+)  # fmt: skip
+ENROL_CONDITIONS = ("clean", "quiet", "room-slight-noise")
+"""`clean` is the recording as it is, `quiet` the same through the device of the home; `effort` is speech against noise."""
+SNR_DB = {
+    "noise": (8, 20), "room-noise": (8, 20), "loud-noise": (3, 8), "far-room-noise": (5, 15), "effort-noise": (5, 15),
+    "room-slight-noise": (15, 25),
+}  # fmt: skip
+"""Ranges of the ratio, over the frames with speech, at which noise is added."""
+TEST_SECONDS = (0.6, 1.0, 1.6, 2.5)
+TESTS_A_LENGTH = 2
+WEARER_SPEECH_SECONDS = 7.5
+"""Speech from which a voice is enrolled; with less it is a stranger only."""
+STRANGER_SPEECH_SECONDS = 3.5
 ENROL_SHARE = 0.55
-SPEAKERS_A_GROUP = 8
-"""Speakers who share a device, a room and a stretch of noise, so that none of these tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One speaker's clip: the recording, its speech, and the group whose conditions it shares."""
+    """One speaker's clip: the recording and where its speech is."""
 
     speaker: str
     speech: Speech
-    group: int
+
+    @property
+    def wearer(self) -> bool:
+        """Whether there is enough speech to enrol and to test."""
+        return self.speech.seconds >= WEARER_SPEECH_SECONDS
 
 
-def read_voices(folder: Path, least_seconds: float = LEAST_SPEECH_SECONDS) -> list[Voice]:
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The speech of a recording under a condition: frames with speech joined, (n,), and the mean power of those without."""
+
+    speech: Floats
+    noise_power: float | None
+
+    def snr_db(self, piece: Floats) -> float:
+        """As a session measures it: power of the stretch over that of frames without speech, dB; NaN when unknown."""
+        power = float(np.mean(np.square(piece, dtype=np.float64)))
+        if not self.noise_power or not power > 0:
+            return float("nan")
+        return float(10 * np.log10(power / self.noise_power))
+
+
+def read_voices(
+    folder: Path, least_seconds: float = STRANGER_SPEECH_SECONDS, speakers: list[str] | None = None
+) -> list[Voice]:
     """One voice a subfolder of flac files (its first clip), in order of name; those with less speech are left out.
 
-    Raises InputError when there are none.
+    `speakers`: names of the only ones to read. Raises InputError when there are none.
     """
     vad = Vad()
     voices: list[Voice] = []
     for path in sorted(folder.glob("*/*.flac")):
+        name = path.parent.name
+        if (speakers is not None and name not in speakers) or any(voice.speaker == name for voice in voices):
+            continue
         samples, rate = soundfile.read(path, dtype="float32")
         if rate != RATE or samples.ndim != 1:
             raise InputError(f"{path}: expected mono at {RATE} Hz")
         speech = find_speech(samples, vad)
-        if speech.seconds >= least_seconds and all(voice.speaker != path.parent.name for voice in voices):
-            voices.append(Voice(path.parent.name, speech, len(voices) // SPEAKERS_A_GROUP))
+        if speech.seconds >= least_seconds:
+            voices.append(Voice(name, speech))
     if not voices:
         raise InputError(f"{folder}: no speaker with {least_seconds} s of speech in <speaker>/*.flac")
     return voices
@@ -69,46 +102,54 @@ def read_noises(folders: list[Path]) -> list[Floats]:
     return [np.asarray(soundfile.read(path, dtype="float32")[0]) for path in paths]
 
 
-def under(voice: Voice, condition: str, noises: list[Floats], seed: int) -> Floats:
-    """The speech of a voice under a condition, frames with speech joined, (n,).
+def under(voice: Voice, condition: str, home: int, noises: list[Floats], seed: int) -> Heard:
+    """A voice under a condition in a home.
 
-    Where speech is comes from the clean recording, so that conditions differ in sound alone. Room and noise are drawn by
-    group, colour and rate by speaker.
+    Where speech is comes from the clean recording, so that conditions differ in sound alone. The home has one device and
+    one room; place, noise, its level, colour, effort and rate are drawn for each speaker, condition and seed.
     """
-    own = np.random.default_rng([seed, _code(condition), int.from_bytes(voice.speaker.encode()[:6], "big")])
-    shared = np.random.default_rng([seed, _code(condition), voice.group, 7])
+    mask = voice.speech.mask
     samples = voice.speech.samples
-    if condition != "clean":
-        samples = through_device(samples, np.random.default_rng([voice.group, 11]))
-        samples = tilt(samples, float(own.uniform(-1, 1)))
-    if condition == "effort":
+    if condition == "clean":
+        return _heard(samples, mask)
+    own = np.random.default_rng([seed, home, _code(condition), int.from_bytes(voice.speaker.encode()[:6], "big")])
+    samples = through_device(samples, np.random.default_rng([home, 11]))
+    samples = tilt(samples, float(own.uniform(-1, 1)))
+    if condition.startswith("effort"):
         # Speech over noise: energy moves upward by some dB an octave and everything is a little higher (Junqua 1993).
         samples = tilt(samples, float(own.uniform(1, 4)))
-    if condition.startswith("room"):
-        room = Room(float(shared.uniform(0.15, 0.6)), float(shared.uniform(25, 120)))
+    if "room" in condition:
+        samples = convolve(samples, _room_response(condition, home, own))
+    if condition in SNR_DB:
+        noise = noises[int(own.integers(len(noises)))]
+        samples = add_noise(samples, noise, float(own.uniform(*SNR_DB[condition])), mask, own)
+    heard = _heard(samples, mask)
+    slowest, fastest = (1.0, 0.94) if condition.startswith("effort") else (1.02, 0.98)
+    return Heard(stretch(heard.speech, float(own.uniform(fastest, slowest))), heard.noise_power)
+
+
+def _room_response(condition: str, home: int, own: np.random.Generator) -> Floats:
+    """From a place near the device in the home's room, or farther away in one that rings for about half a second."""
+    shared = np.random.default_rng([home, 7])
+    if condition.startswith("far"):
+        room, distance_m = Room(float(own.uniform(0.4, 0.6)), float(own.uniform(40, 120))), float(own.uniform(0.5, 2.0))
+    else:
+        room = Room(float(shared.uniform(0.2, 0.6)), float(shared.uniform(25, 120)))
         distance_m = float(own.uniform(0.1, 0.8))
-        direction = own.normal(size=3)
-        source = distance_m * direction / np.linalg.norm(direction)
-        samples = convolve(samples, response(draw_array("table-1", shared), source, room, own)[:, 0])
-    slight, strong = (15, 25), (10, 20)
-    snr_db = {"noise": strong, "room-noise": strong, "slight-noise": slight, "room-slight-noise": slight}.get(condition)
-    if snr_db is not None:
-        noise = noises[int(shared.integers(len(noises)))]
-        samples = add_noise(samples, noise, float(shared.uniform(*snr_db)), voice.speech.mask, shared)
-    joined = samples[: voice.speech.mask.size * FRAME].reshape(-1, FRAME)[voice.speech.mask].reshape(-1)
-    if condition == "effort":
-        joined = stretch(joined, float(own.uniform(0.94, 1.0)))
-    elif condition != "clean":
-        joined = stretch(joined, float(own.uniform(0.98, 1.02)))
-    return joined
+    direction = own.normal(size=3)
+    source = distance_m * direction / np.linalg.norm(direction)
+    return np.asarray(response(draw_array("table-1", shared), source, room, own)[:, 0])
+
+
+def _heard(samples: Floats, mask: NDArray[np.bool_]) -> Heard:
+    frames = samples[: mask.size * FRAME].reshape(-1, FRAME)
+    return Heard(frames[mask].reshape(-1), background_power(samples, mask))
 
 
 def tilt(samples: Floats, db_an_octave: float) -> Floats:
     """A spectral slope around 1 kHz, flat below 100 Hz and above 6.4 kHz: another microphone, or more vocal effort."""
-    spectrum = np.fft.rfft(samples.astype(np.float64))
-    hertz = np.fft.rfftfreq(samples.size, 1 / RATE)
-    octaves = np.log2(np.clip(hertz, 100, 6400) / 1000)
-    return np.asarray(np.fft.irfft(spectrum * 10 ** (db_an_octave * octaves / 20), samples.size), np.float32)
+    hertz = _hertz(samples.size)
+    return _filtered(samples, 10 ** (db_an_octave * np.log2(np.clip(hertz, 100, 6400) / 1000) / 20))
 
 
 def through_device(samples: Floats, generator: np.random.Generator) -> Floats:
@@ -117,21 +158,30 @@ def through_device(samples: Floats, generator: np.random.Generator) -> Floats:
     centres_hz = np.exp(generator.uniform(np.log(150), np.log(6000), 3))
     gains_db = generator.normal(0, 4, 3)
     corner_hz = float(generator.uniform(60, 250))
-    hertz = np.maximum(np.fft.rfftfreq(samples.size, 1 / RATE), 1.0)
+    hertz = np.maximum(_hertz(samples.size), 1.0)
     peaks_db = (gains_db[:, None] * np.exp(-(np.log2(hertz / centres_hz[:, None]) ** 2))).sum(axis=0)
-    gain = 10 ** (peaks_db / 20) / np.sqrt(1 + (corner_hz / hertz) ** 2)
-    spectrum = np.fft.rfft(tilt(samples, slope).astype(np.float64))
-    return np.asarray(np.fft.irfft(spectrum * gain, samples.size), np.float32)
+    peaks_db += slope * np.log2(np.clip(hertz, 100, 6400) / 1000)
+    return _filtered(samples, 10 ** (peaks_db / 20) / np.sqrt(1 + (corner_hz / hertz) ** 2))
 
 
-def comparable(enrolled: str, tested: str) -> bool:
-    """Whether two conditions were heard through one device: `clean` is the corpus' own, all others the group's."""
-    return (enrolled == "clean") == (tested == "clean")
+def _filtered(samples: Floats, gain: NDArray[np.float64]) -> Floats:
+    """(n,) with a zero-phase gain at the frequencies of `_hertz(n)`."""
+    spectrum = np.fft.rfft(samples.astype(np.float64), _transform_size(samples.size))
+    return np.asarray(np.fft.irfft(spectrum * gain, _transform_size(samples.size))[: samples.size], np.float32)
+
+
+def _hertz(samples: int) -> NDArray[np.float64]:
+    return np.asarray(np.fft.rfftfreq(_transform_size(samples), 1 / RATE), np.float64)
+
+
+def _transform_size(samples: int) -> int:
+    """The next power of two: other lengths, prime ones above all, are up to ten times as slow."""
+    return 1 << max(samples - 1, 1).bit_length()
 
 
 def convolve(samples: Floats, impulse: Floats) -> Floats:
     """(n,) with a response -> (n,), aligned so that the strongest tap adds no delay."""
-    length = samples.size + impulse.size - 1
+    length = _transform_size(samples.size + impulse.size - 1)
     product = np.fft.rfft(samples.astype(np.float64), length) * np.fft.rfft(impulse.astype(np.float64), length)
     start = int(np.argmax(np.abs(impulse)))
     return np.asarray(np.fft.irfft(product, length)[start : start + samples.size], np.float32)

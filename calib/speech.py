@@ -39,16 +39,26 @@ class Speech:
 
         Frames within 100 ms of speech are left out of the noise: onsets and reverberation live there.
         """
-        power = np.mean(np.square(self._frames(), dtype=np.float64), axis=1)
-        near = np.convolve(self.mask, np.ones(7), mode="same") > 0
-        noise, speech = power[~near], power[self.mask]
-        if noise.size < 3 or speech.size == 0 or not np.mean(noise) > 0:
+        noise = background_power(self.samples, self.mask)
+        speech = np.mean(np.square(self._frames()[self.mask], dtype=np.float64)) if self.mask.any() else 0.0
+        if not noise or not speech:
             return None
-        ratio = np.mean(speech) / np.mean(noise) - 1
-        return float(10 * np.log10(max(ratio, 1e-3)))
+        return float(10 * np.log10(max(speech / noise - 1, 1e-3)))
 
     def _frames(self) -> Floats:
         return self.samples[: self.mask.size * FRAME].reshape(-1, FRAME)
+
+
+def background_power(samples: Floats, mask: NDArray[np.bool_]) -> float | None:
+    """Mean power of the frames without speech in a 16 kHz mono recording (n,); None when there are fewer than three.
+
+    Frames within 100 ms of speech are left out: onsets and reverberation live there.
+    """
+    if mask.size < 7:
+        return None
+    power = np.mean(np.square(samples[: mask.size * FRAME].reshape(-1, FRAME), dtype=np.float64), axis=1)
+    near = np.convolve(mask, np.ones(7), mode="same") > 0
+    return float(np.mean(power[~near])) if np.sum(~near) >= 3 else None
 
 
 def find_levelled_speech(samples: Floats, vad: Vad | None = None) -> Speech:

@@ -37,7 +37,7 @@ def verify(profile: WearerProfile, clip: Clip, speaker: SpeakerModel) -> Verific
     speech = find_levelled_speech(clip.samples[:, _array_of(profile, clip).recogniser])
     score = SpeakerScore()
     if speech.seconds >= speaker.calibration.shortest_turn_seconds:
-        score = scorer.score(speaker.encoder.embed(speech.voiced), speech.seconds)
+        score = scorer.score(speaker.encoder.embed(speech.voiced), speech.seconds, speech.snr_db)
     decision = "unknown"
     if score.llr is not None:
         decision = "wearer" if score.llr >= speaker.threshold_llr(profile) else "other"

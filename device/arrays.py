@@ -32,6 +32,9 @@ class ArrayProfile(BaseModel):
     device plays, `unused` nothing."""
     recogniser: int = Field(0, ge=0, description="channel that speech detection, speaker model and recogniser hear")
     near_radius_m: float = Field(0.9, gt=0, le=5, description="speech from within this distance is near")
+    safe_turn_seconds: float | None = Field(None, gt=0, le=10)
+    """Speech that a turn must hold before its speaker is known, as measured for this array; None: as the speaker model says
+    for one microphone."""
     wearable: bool = False
     """Worn by the speaker: its microphones keep their places relative to the wearer's mouth."""
     positions_m: tuple[Position | None, ...] | None = None

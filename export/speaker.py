@@ -6,8 +6,9 @@ Sources are a checkpoint (`.pt`, read as plain tensors, never as code) or a `.sa
 from __future__ import annotations
 
 import json
-import warnings
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +16,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from voxgate.device.errors import InputError
+from voxgate.export.graph import BATCHES as PARITY_BATCHES
+from voxgate.export.graph import FRAMES as PARITY_FRAMES
+from voxgate.export.graph import OPSET, parity, require_parity, to_onnx, write_golden
+from voxgate.models.evidence import Floats
 from voxgate.models.mel import MelParameters
 from voxgate.models.nets.ge2e import Ge2eNet
-from voxgate.models.runtime import inference_session, sha256_of, write_json
+from voxgate.models.runtime import FLOAT_GRAPH, sha256_of, write_json
+from voxgate.models.speaker import SPEAKER_FOLDER
 
-OPSET = 17
-PARITY_FRAMES = (61, 101, 160, 251, 640)
-PARITY_BATCHES = (1, 3)
-PARITY_TOLERANCE = 1e-4
+MELS = 40
 GOLDEN_SEED = 20180416
 NAME = "speaker-ge2e"
 
@@ -53,7 +56,7 @@ def read_weights(source: Path) -> dict[str, torch.Tensor]:
     return {name: found[name].detach().float().contiguous() for name in wanted}
 
 
-def export_ge2e(source: Path, out: Path) -> dict[str, float]:
+def export_ge2e(source: Path, out: Path, name: str = NAME) -> dict[str, float]:
     """Write `config.json`, `model.safetensors`, `onnx/model.onnx` and `golden.json` into the folder `out`.
 
     Returns the largest absolute difference between torch and ONNX for each length and batch size tried, and raises
@@ -66,16 +69,15 @@ def export_ge2e(source: Path, out: Path) -> dict[str, float]:
     (out / "onnx").mkdir(parents=True, exist_ok=True)
     save_file(state, out / "model.safetensors")
     (out / "model.safetensors").chmod(0o644)  # written for its owner alone otherwise
-    graph = out / "onnx" / "model.onnx"
-    _to_onnx(net, graph)
-    parity = measure_parity(net, graph)
-    if not max(parity.values()) <= PARITY_TOLERANCE:
-        raise InputError(f"{graph}: differs from torch by {max(parity.values()):.3g}, more than {PARITY_TOLERANCE}")
+    graph = out / FLOAT_GRAPH
+    to_onnx(net, graph, MELS, ("mels", "embedding"))
+    found = measure_parity(net, graph)
+    require_parity(found, graph)
     front = MelParameters()
     write_json(
         out / "config.json",
         {
-            "name": NAME,
+            "name": name,
             "architecture": "ge2e",
             "dim": 256,
             "rate": front.rate,
@@ -93,55 +95,64 @@ def export_ge2e(source: Path, out: Path) -> dict[str, float]:
             "sha256": sha256_of(graph),
         },
     )
-    _write_golden(net, out / "golden.json")
-    return parity
+    write_golden(
+        net,
+        out / "golden.json",
+        {
+            "input": "mels",
+            "output": "embedding",
+            "seed": GOLDEN_SEED,
+            "shape": [2, 160, MELS],
+            # Spread over decades and less at higher bands, as the power of speech is.
+            "positive": True,
+            "exponent": 3,
+            "scale": [float(f"{value:.3g}") for value in np.geomspace(0.1, 0.0003, MELS)],
+        },
+    )
+    return found
 
 
 def measure_parity(net: Ge2eNet, graph: Path) -> dict[str, float]:
     """Largest absolute difference torch - ONNX, keyed `batch x frames`."""
-    session = inference_session(graph)
-    generator = np.random.default_rng(1)
-    found = {}
-    for batch in PARITY_BATCHES:
-        for frames in PARITY_FRAMES:
-            mels = np.abs(generator.standard_normal((batch, frames, 40))).astype(np.float32)
-            with torch.no_grad():
-                want = net(torch.from_numpy(mels)).numpy()
-            (got,) = session.run(["embedding"], {"mels": mels})
-            found[f"{batch}x{frames}"] = float(np.max(np.abs(got - want)))
+    return parity(net, graph, _mels, PARITY_FRAMES, PARITY_BATCHES)
+
+
+def _mels(batch: int, frames: int, generator: np.random.Generator) -> Floats:
+    return np.abs(generator.standard_normal((batch, frames, MELS))).astype(np.float32)
+
+
+def export_speaker(source: str | None, out: Path) -> dict[str, float]:
+    """Make a model folder of a speaker network and return its parity with torch.
+
+    `source`: a model folder of this project (without one the network that ships), GE2E weights in a file, or what
+    `export_ecapa` takes. Card, cohort and calibration of a model folder go along, the latter two only when the graph comes out
+    as the one that they were made with. Raises InputError.
+    """
+    folder = SPEAKER_FOLDER if source is None else Path(source)
+    if folder.is_file():
+        return export_ge2e(folder, out)
+    # A clone of a hub repository holds a `config.json` too, of another meaning.
+    if (folder / "hyperparams.yaml").is_file() or not (folder / "config.json").is_file():
+        from voxgate.export.ecapa import export_ecapa
+
+        return export_ecapa(str(source), out)
+    config = _config(folder)
+    found = export_ge2e(folder / "model.safetensors", out, config["name"])
+    for name in ("README.md", "training.json"):
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, out / name)
+    if sha256_of(out / FLOAT_GRAPH) == config.get("sha256"):
+        for name in ("calibration.json", "cohort.safetensors"):
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, out / name)
     return found
 
 
-def _to_onnx(net: Ge2eNet, graph: Path) -> None:
-    with warnings.catch_warnings():
-        # The tracing exporter warns that an LSTM's batch may be baked in; measure_parity proves that it is not. The newer one
-        # bakes the length into recurrent layers.
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            net,
-            (torch.rand(1, 160, 40),),
-            str(graph),
-            input_names=["mels"],
-            output_names=["embedding"],
-            dynamic_axes={"mels": {0: "batch", 1: "frames"}, "embedding": {0: "batch"}},
-            opset_version=OPSET,
-            dynamo=False,
-        )
-
-
-def _write_golden(net: Ge2eNet, path: Path) -> None:
-    shape = [2, 160, 40]
-    mels = np.abs(np.random.default_rng(GOLDEN_SEED).standard_normal(shape)).astype(np.float32)
-    with torch.no_grad():
-        values = net(torch.from_numpy(mels)).numpy().ravel()
-    golden = {
-        "input": "mels",
-        "output": "embedding",
-        "seed": GOLDEN_SEED,
-        "shape": shape,
-        "positive": True,
-        "expected": [round(float(value), 7) for value in values[:256]],
-        "tolerance": 1e-4,
-    }
-    json.dumps(golden, allow_nan=False)  # a network of NaN must not write a golden file that nothing can match
-    write_json(path, golden)
+def _config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if config.get("kind", "ge2e") != "ge2e" or not isinstance(config["name"], str):
+            raise ValueError(f"a {config.get('kind')} model; name the folder that it was made from")
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise InputError(f"{folder}: not a speaker model to export ({error})") from error
+    return dict(config)

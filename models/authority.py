@@ -23,6 +23,7 @@ class Voice:
     speech_seconds: float
     near: bool
     first: bool
+    snr_db: float | None = None
 
 
 class Authority(Protocol):
@@ -31,7 +32,7 @@ class Authority(Protocol):
     @property
     def mode(self) -> str: ...
 
-    def window(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore:
+    def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         """Score of speech under way; unknown while there is no authorised source."""
         ...
 
@@ -51,11 +52,11 @@ class WearerAuthority:
     scorer: SpeakerScorer
     mode: str = "wearer"
 
-    def window(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore:
-        return self.scorer.score(embedding, speech_seconds)
+    def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+        return self.scorer.score(embedding, speech_seconds, snr_db)
 
     def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
-        return self.scorer.score(voice.embedding, voice.speech_seconds)
+        return self.scorer.score(voice.embedding, voice.speech_seconds, voice.snr_db)
 
     def may_found(self, speech_seconds: float, first: bool) -> bool:
         return False
@@ -67,7 +68,7 @@ class ForcedAuthority:
 
     mode: str = "forced"
 
-    def window(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore:
+    def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         return SpeakerScore()
 
     def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
@@ -91,12 +92,12 @@ class InitiatorAuthority:
     _scorer: SpeakerScorer | None = None
     _heard: list[tuple[Floats, float]] = field(default_factory=list)
 
-    def window(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore:
-        return self._scorer.score(embedding, speech_seconds) if self._scorer else SpeakerScore()
+    def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+        return self._scorer.score(embedding, speech_seconds, snr_db) if self._scorer else SpeakerScore()
 
     def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
         if self._scorer is not None:
-            return self._scorer.score(voice.embedding, voice.speech_seconds)
+            return self._scorer.score(voice.embedding, voice.speech_seconds, voice.snr_db)
         if voice.embedding is None or not voice.near:
             return SpeakerScore()
         if self._heard and self._another(voice):

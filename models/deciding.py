@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-
-import numpy as np
 
 from voxgate.device.errors import InputError
 from voxgate.models.authority import Authority, Voice
@@ -16,19 +13,13 @@ from voxgate.models.events import Decision, SpokenWord, strongest_first
 from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import LearnedGate, SourceEvidence, act_key, margins, source_reasons, word_reasons
-from voxgate.models.scorer import near_score
+from voxgate.models.inheriting import PAUSE_FRAMES, Heirs, Inherited
 from voxgate.models.settings import GateSettings
 from voxgate.models.tools.grammar import Parsed, parse, render
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.tools.understand import understand
-from voxgate.models.turns import FRAME_SECONDS, SHARP_FRAMES, Turn
+from voxgate.models.turns import Turn
 
-PAUSE_FRAMES = 6
-"""Silence (0.19 s) that a stretch keeps behind its last speech when it is decoded."""
-WORD_NEAR_FRAMES = 8
-"""A word's distance is judged over at least this much (0.26 s) around it: no wider, or a neighbour's louder speech fills it."""
-MOST_TURN_NEAR_LLR, MOST_TURN_VOICE_LLR = 1.0, 2.0
-"""How much the whole turn can speak for one of its words: of its distance, and of its voice, which needs more sound."""
 LEAST_MEAN_LOGPROB = -1.5
 """Words whose tokens have a lower mean log-probability are not trusted. Of 78 synthesised commands that were understood
 rightly in 5 to 40 dB of household noise none lies below it, and 8 % lie below -1 (docs/experiments.md)."""
@@ -53,7 +44,7 @@ class Draft:
 @dataclass(frozen=True, slots=True)
 class Decider:
     """Decides about turns. `reference`: what "tomorrow" is counted from; without it no date is normalised. `stage` is a
-    context manager per stage of computing, for the account of costs."""
+    context manager per stage of computing, for the account of costs. `safe_turn_seconds`: the array's own shortest turn."""
 
     extractors: Extractors
     settings: GateSettings
@@ -64,6 +55,15 @@ class Decider:
     learned_gate: LearnedGate | None
     reference: datetime | None
     stage: Callable[[str], AbstractContextManager[None]]
+    safe_turn_seconds: float | None = None
+
+    @property
+    def shortest_turn_seconds(self) -> float:
+        """Speech below which nobody's voice is known: what was measured for the array, else what the speaker model says."""
+        speaker = self.extractors.speaker
+        if self.safe_turn_seconds is None:
+            return speaker.calibration.shortest_turn_seconds
+        return max(self.safe_turn_seconds, speaker.encoder.shortest_seconds)
 
     @property
     def granted(self) -> bool:
@@ -86,14 +86,14 @@ class Decider:
         return Draft(turn.speech_frames, decoded, understood)
 
     def evidence(self, turn: Turn, speaker: SpeakerScore, near: NearScore, broken_array: bool) -> SourceEvidence:
-        shortest = self.extractors.speaker.calibration.shortest_turn_seconds
+        shortest = self.shortest_turn_seconds
         return SourceEvidence(
             turn.speech_seconds, speaker, near, frozenset(turn.marks), shortest, self.granted, broken_array
         )
 
     def voice(self, turn: Turn, whole: bool) -> Floats | None:
         """d-vector of the turn so far, or of the `whole`; None below the shortest turn that a voice can be told by."""
-        if turn.speech_seconds < self.extractors.speaker.calibration.shortest_turn_seconds:
+        if turn.speech_seconds < self.shortest_turn_seconds:
             return None
         return turn.embedding(self.extractors.speaker.encoder, whole)
 
@@ -136,7 +136,7 @@ class Decider:
 
         # Sound that cannot be trusted must not found an authority either.
         near_passes = not turn.marks and near.p is not None and near.p >= self.settings.near_threshold
-        voice = Voice(embedding, turn.speech_seconds, near_passes, number == 1)
+        voice = Voice(embedding, turn.speech_seconds, near_passes, number == 1, turn.snr_db())
         speaker = self.authority.turn(voice, asks)
         evidence = self.evidence(turn, speaker, near, broken_array)
         reasons = self.withheld(evidence)
@@ -172,21 +172,27 @@ class Decider:
     ) -> Decision:
         """Who and where pass: what do the words ask, and is each word of the call authorised?"""
         understood = heard.understood
-        words = self._spoken_words(turn, judge, heard.decoded.text, evidence)
-        decision = replace(
-            decision,
-            text=heard.decoded.text,
-            words=words,
-            addressed=understood.addressed if heard.decoded.text else None,
-            margins=self._margins(decision.wearer, decision.near, understood.addressed),
-        )
-        if not heard.decoded.text:
-            return muted(decision, {"no_speech"})
+        text = heard.decoded.text
         reasons = word_reasons(understood, self.settings.addressed_threshold)
         first, past = understood.span
+        judged = (first, past) if understood.kind == "tool" else (0, len(text.split()))
+        # Whose each word is costs a d-vector a word: only what would act is asked.
+        inherited = self._heirs.words(turn, judge, text, evidence, (0, 0) if reasons else judged)
+        words = [each.word for each in inherited]
+        decision = replace(
+            decision,
+            text=text,
+            words=words,
+            addressed=understood.addressed if text else None,
+            margins=self._margins(decision.wearer, decision.near, understood.addressed),
+        )
+        if not text:
+            return muted(decision, {"no_speech"})
         if not self.granted and not all(self._authorised(word) for word in words[first:past]):
             reasons.add("unauthorised_words")
         if not heard.decoded.mean_logprob >= LEAST_MEAN_LOGPROB:
+            reasons.add("low_confidence")
+        if not reasons and self._destroys(understood) and self._doubtful(inherited[first:past]):
             reasons.add("low_confidence")
         if self.learned_gate is not None:
             reasons |= self.learned_gate.reasons(evidence, words, understood)
@@ -204,6 +210,9 @@ class Decider:
         if understood.kind != "tool" or tool is None:
             # Interjections of others do not mute an answer, and do not reach the assistant either.
             own = [word.text for word in words if self.granted or self._authorised(word)]
+            if not own:
+                cleared = replace(decision, tool=None, missing=[], normalised={}, t_ready=None, t_commit=None)
+                return muted(cleared, {"unauthorised_words"})
             answer = render("answer", text=" ".join(own))
             key = act_key(decision.utterance, "answer", {"text": answer})
             return replace(decision, action="answer", output=answer, key=key)
@@ -221,62 +230,19 @@ class Decider:
             key=act_key(decision.utterance, tool.name, understood.params),
         )
 
-    def _spoken_words(self, turn: Turn, judge: NearJudge, text: str, evidence: SourceEvidence) -> list[SpokenWord]:
-        """Each word with its span and the evidence of the stretch around it in which the speaker does not change."""
-        if not text or self.extractors.recogniser is None:
-            return []
-        try:
-            with self.stage("align"):
-                aligned = self.extractors.recogniser.align(turn.sound(PAUSE_FRAMES), text)
-        except (WordsLost, InputError):
-            aligned = []
-        if not aligned:  # no spans: unknown, and the gate mutes on words of unknown origin
-            return [SpokenWord(text=word, t0=None, t1=None, wearer=None, near=None) for word in text.split()]
-        words = []
-        for word in aligned:
-            if word.t0 is None or word.t1 is None:
-                words.append(SpokenWord(text=word.text, t0=None, t1=None, wearer=None, near=None))
-                continue
-            offset = turn.first * FRAME_SECONDS
-            near = self._word_near(turn, judge, word.t0, word.t1, evidence.near)
-            wearer = self._word_speaker(turn, (word.t0 + word.t1) / 2, evidence.speaker)
-            words.append(
-                SpokenWord(text=word.text, t0=word.t0 + offset, t1=word.t1 + offset, wearer=wearer.p, near=near.p)
-            )
-        return words
+    @property
+    def _heirs(self) -> Heirs:
+        return Heirs(self.extractors, self.authority, self.wearer_threshold, self.granted, self.stage)
 
-    def _word_speaker(self, turn: Turn, at: float, whole: SpeakerScore) -> SpeakerScore:
-        """Speaker score of a word: of the least favourable voice window that holds its middle, and of the turn.
+    def _destroys(self, understood: Understood) -> bool:
+        """Whether a call may not be taken back: of a tool with `destructiveHint`, or that says nothing of it and writes."""
+        tool = self.tools.get(understood.tool) if understood.kind == "tool" and understood.tool else None
+        return tool is not None and tool.destructive
 
-        As with distance, the turn speaks for its words by no more than `MOST_TURN_VOICE_LLR`.
-        """
-        frame = int(at / FRAME_SECONDS)
-        windows = [w for w in turn.whole_windows(self.extractors.speaker.encoder) if w.first <= frame <= w.last]
-        if self.granted or whole.llr is None or len(windows) == 0:
-            return whole
-        scores = [self.authority.window(w.embedding, (w.last - w.first + 1) * FRAME_SECONDS) for w in windows]
-        worst = min(scores, key=lambda score: -math.inf if score.llr is None else score.llr)
-        if worst.llr is None:
-            return SpeakerScore()
-        llr = worst.llr + min(whole.llr / 2, MOST_TURN_VOICE_LLR)
-        return SpeakerScore(worst.similarity, llr, 1 / (1 + math.exp(-llr)))
-
-    def _word_near(self, turn: Turn, judge: NearJudge, t0: float, t1: float, whole: NearScore) -> NearScore:
-        """Near score of the stretch around a word; the whole turn's where the array cannot judge so little.
-
-        No change was found in the turn, so it speaks for its words too, though for no more than `MOST_TURN_NEAR_LLR`: a word
-        is refused when its own stretch speaks against it by more than that.
-        """
-        if self.granted or judge.shortest_frames > SHARP_FRAMES or whole.llr is None:
-            return whole
-        first, past = int(t0 / FRAME_SECONDS), int(np.ceil(t1 / FRAME_SECONDS))
-        spare = max(0, WORD_NEAR_FRAMES - (past - first))
-        first = max(0, min(first - spare // 2, turn.frames - WORD_NEAR_FRAMES))
-        with self.stage("near"):
-            local = turn.near(judge, first, max(past, first + WORD_NEAR_FRAMES))
-        if local.llr is None:
-            return NearScore()
-        return near_score(local.llr + min(whole.llr / 2, MOST_TURN_NEAR_LLR), local.spread_db)
+    def _doubtful(self, words: Sequence[Inherited]) -> bool:
+        """Whether another voice is merely possible anywhere from the first to the last word of a call."""
+        model = self.extractors.change
+        return model is not None and any(w.change_llr is not None and w.change_llr > model.doubt for w in words)
 
     def _authorised(self, word: SpokenWord) -> bool:
         return (

@@ -116,6 +116,10 @@ class Summary(Event):
     rtf: float
     gaps: int
     lag: dict[str, float | None] = field(default_factory=dict)
+    signature_drift_db: float | None = None
+    """How far the wearer's speech has moved from the own-voice signature; None without one, or before enough was heard."""
+    signature_moved: bool = False
+    """Whether that is more than taking the array off and putting it on explains."""
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,10 @@ class SpeakerEncoder(Protocol):
 class SpeakerScorer(Protocol):
     """Compares d-vectors with one authorised speaker (an enrolled wearer, or the initiator of a session)."""
 
-    def score(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore: ...
+    def score(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+        """One stretch against the authorised speaker. `snr_db`: mean power of the stretch's speech frames over that of
+        recent frames without speech, on the recogniser channel, dB; None when it is not known."""
+        ...
 
 
 class NearJudge(Protocol):

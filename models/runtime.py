@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from voxgate.device.errors import InputError
 
@@ -49,11 +50,18 @@ def package_file(package: str, *parts: str) -> Path | None:
     return path if path.is_file() else None
 
 
+FLOAT_GRAPH = "onnx/model.onnx"
+QUANTISED_GRAPH = "onnx/model_quantized.onnx"
+
+
 class ModelFolder:
     """A model in the Hugging Face habit: `config.json`, `onnx/model.onnx`, `golden.json`.
 
+    `config.json` may name another graph to run (`graph`, with its `graph_sha256`): the same network in int8. What is enrolled,
+    calibrated and compared belongs to the network, so `sha256` is that of `onnx/model.onnx` whichever is run.
+
     `golden.json` holds the seed of a standard-normal input, its shape, the expected first values of the output and a
-    tolerance; `session()` refuses the folder when the graph does not reproduce them.
+    tolerance, for other graphs under `graphs`; `session()` refuses the folder when the graph does not reproduce them.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,30 +69,63 @@ class ModelFolder:
         try:
             self.config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
             self.golden: dict[str, Any] = json.loads((path / "golden.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            self._name = str(self.config.get("graph", FLOAT_GRAPH))
+        except (OSError, ValueError, AttributeError) as error:
             raise InputError(f"{path}: not a model folder ({error}); export the model again") from error
-        self.graph = path / "onnx" / "model.onnx"
+        self.graph = path / self._name
+        if not self.graph.resolve().is_relative_to(path.resolve()):
+            raise InputError(f"{path}: config.json names a graph outside the folder; export the model again")
 
     @functools.cached_property
     def sha256(self) -> str:
-        return sha256_of(self.graph)
+        """Of the float graph, which is what the network is known by. Raises InputError when it is not there."""
+        try:
+            return sha256_of(self.path / FLOAT_GRAPH)
+        except OSError as error:
+            raise InputError(f"{self.path}: {FLOAT_GRAPH} cannot be read ({error}); export the model again") from error
 
     def session(self) -> Any:
-        """The proved inference session. Raises InputError when the golden values do not hold."""
+        """The proved inference session. Raises InputError when the golden values do not hold, or the graph is not the one that
+        `config.json` names."""
         session = inference_session(self.graph)
-        golden = self.golden
-        generator = np.random.default_rng(golden["seed"])
-        values = generator.standard_normal(golden["shape"]).astype(np.float32)
-        if golden.get("positive"):
-            values = np.abs(values)
-        (output,) = session.run(golden["output"] and [golden["output"]], {golden["input"]: values})
-        got = np.asarray(output, np.float64).ravel()[: len(golden["expected"])]
-        error = float(np.max(np.abs(got - np.asarray(golden["expected"]))))
-        if not error <= golden["tolerance"]:  # so written that NaN is refused too
+        if self._name != FLOAT_GRAPH and sha256_of(self.graph) != self.config.get("graph_sha256"):
+            raise InputError(
+                f"{self.path}: {self._name} is not the graph that config.json names; export the model again"
+            )
+        try:
+            error = self._golden_error(session)
+            tolerance = float(self._expected()["tolerance"])
+        except Exception as fault:  # whatever is wrong with the file; of onnxruntime's own classes none is public
+            reason = (str(fault) or type(fault).__name__).splitlines()[0]
+            raise InputError(f"{self.path}: golden.json does not fit ({reason}); export the model again") from fault
+        if not error <= tolerance:  # so written that NaN is refused too
             raise InputError(
                 f"{self.path}: the model does not reproduce its golden values (off by {error:.3g}); export it again"
             )
         return session
+
+    def _expected(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.golden if self._name == FLOAT_GRAPH else self.golden["graphs"][self._name]
+        return found
+
+    def _golden_error(self, session: Any) -> float:
+        golden, expected = self.golden, np.asarray(self._expected()["expected"], np.float64)
+        (output,) = session.run([golden["output"]], {golden["input"]: golden_input(golden)})
+        got = np.asarray(output, np.float64).ravel()[: len(expected)]
+        if not len(expected) or got.shape != expected.shape:
+            raise ValueError(f"{len(expected)} expected values, {len(got)} found")
+        return float(np.max(np.abs(got - expected)))
+
+
+def golden_input(golden: dict[str, Any]) -> NDArray[np.float32]:
+    """The input that golden values are of: standard-normal values of the `seed`; their size if `positive`, raised to
+    `exponent`, multiplied by `scale` and moved by `offset` (numbers, or one for each place of the last axis) where there are
+    such."""
+    values = np.random.default_rng(golden["seed"]).standard_normal(golden["shape"]).astype(np.float32)
+    if golden.get("positive"):
+        values = np.abs(values) ** np.float32(golden.get("exponent", 1))
+    scale, offset = (np.asarray(golden.get(name, plain), np.float32) for name, plain in (("scale", 1), ("offset", 0)))
+    return np.asarray(values * scale + offset, np.float32)
 
 
 def write_json(path: Path, value: Any) -> None:

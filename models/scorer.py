@@ -6,19 +6,17 @@ frames can never be worth more.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.device.errors import InputError
 from voxgate.models.evidence import NearScore
 from voxgate.models.runtime import WEIGHTS
 
 MOST_LLR = 8.0
+GOLDEN_TOLERANCE = 1e-4
 NEAR_WEIGHTS = WEIGHTS / "near"
 
 Values = NDArray[np.float64]
@@ -28,8 +26,7 @@ Values = NDArray[np.float64]
 class Scorer:
     """Standardise, tanh layer, linear layer, calibration.
 
-    `inputs`: names of the statistics it reads; `places`: where they stand among those that it is given (None: all, in order).
-    `centre`, `scale` (f,), `hidden` (f + 1, h),
+    `inputs`: names of the statistics it reads, in order. `centre`, `scale` (f,), `hidden` (f + 1, h),
     `output` (h + 1,), the last entry of each being the bias. `slope`, `offset`: calibration on arrays kept apart.
     """
 
@@ -40,19 +37,17 @@ class Scorer:
     output: Values
     slope: float = 1.0
     offset: float = 0.0
-    places: tuple[int, ...] | None = None
 
     def llr(self, values: Values) -> Values:
         """(..., statistics) -> (...): natural-log likelihood ratio near/far, not clipped; NaN where an input is not finite."""
-        if self.places is not None:
-            values = values[..., self.places]
         # Past four deviations the training had nothing to say: an odd microphone must not push the score to an end.
         standard = np.clip((values - self.centre) / self.scale, -4, 4)
         inner = np.tanh(standard @ self.hidden[:-1] + self.hidden[-1])
         return np.asarray((inner @ self.output[:-1] + self.output[-1]) * self.slope + self.offset, np.float64)
 
     def record(self) -> dict[str, Any]:
-        return {
+        """For JSON, rounded, with the golden values that the rounded numbers give."""
+        plain = {
             "inputs": list(self.inputs),
             "centre": self.centre.round(6).tolist(),
             "scale": self.scale.round(6).tolist(),
@@ -61,13 +56,20 @@ class Scorer:
             "slope": self.slope,
             "offset": self.offset,
         }
+        # Eight inputs that differ from their centre by up to a deviation, each value by another share.
+        shares = np.cos(np.outer(np.arange(1, 9), 1 + np.arange(len(self.centre))))
+        inputs = (self.centre + self.scale * shares).round(4)
+        golden = {"inputs": inputs.tolist(), "llr": Scorer.from_record(plain).llr(inputs).round(6).tolist()}
+        return {**plain, "golden": golden}
 
     @staticmethod
     def from_record(record: dict[str, Any]) -> Scorer:
+        """Raises ValueError or KeyError when it is damaged or does not give its golden values."""
+
         def array(name: str) -> Values:
             return np.asarray(record[name], np.float64)
 
-        return Scorer(
+        scorer = Scorer(
             inputs=tuple(record["inputs"]),
             centre=array("centre"),
             scale=array("scale"),
@@ -76,23 +78,11 @@ class Scorer:
             slope=float(record["slope"]),
             offset=float(record["offset"]),
         )
-
-
-@lru_cache(maxsize=8)
-def load_scorer(name: str, statistics: tuple[str, ...]) -> Scorer:
-    """The shipped scorer of that name, for values of these statistics.
-
-    Raises InputError when it is missing or reads other statistics.
-    """
-    path = NEAR_WEIGHTS / f"{name}.json"
-    try:
-        scorer = Scorer.from_record(json.loads(path.read_text(encoding="utf-8"))["scorer"])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: not a distance model ({error}); reinstall voxgate") from error
-    unknown = [name for name in scorer.inputs if name not in statistics]
-    if unknown:
-        raise InputError(f"{path}: a distance model that reads {', '.join(unknown)}; reinstall voxgate")
-    return replace(scorer, places=tuple(statistics.index(name) for name in scorer.inputs))
+        if "golden" in record:
+            inputs, wanted = (np.asarray(record["golden"][name], np.float64) for name in ("inputs", "llr"))
+            if not np.max(np.abs(scorer.llr(inputs) - wanted)) <= GOLDEN_TOLERANCE:
+                raise ValueError("it does not give its golden values")
+        return scorer
 
 
 def near_score(llr: float, spread_db: float | None = None) -> NearScore:

@@ -20,24 +20,25 @@ from voxgate.device.errors import InputError
 from voxgate.models.acts import Acts
 from voxgate.models.authority import make_authority
 from voxgate.models.chunker import Chunker, Frame
-from voxgate.models.deciding import PAUSE_FRAMES, Decider, Draft
+from voxgate.models.cuts import Cuts
+from voxgate.models.deciding import Decider, Draft
 from voxgate.models.distance import near_judge
+from voxgate.models.drift import drift_watch
 from voxgate.models.events import Block, Decision, Event, Fault, Summary, strongest_first
-from voxgate.models.evidence import Floats, WordsLost
+from voxgate.models.evidence import NearJudge, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import MARK_REASONS, LearnedGate
+from voxgate.models.inheriting import PAUSE_FRAMES
 from voxgate.models.profile import WearerProfile
 from voxgate.models.reports import BlockReporter, Status, agreed_words
 from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.tools.schema import ToolSet
-from voxgate.models.turns import FRAME_SECONDS, SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
+from voxgate.models.turns import SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
 from voxgate.models.vad import Vad, is_quiet
 from voxgate.models.watch import Watch
 
 DRAFT_FRAMES = frames_of(1.2)
 """While speech goes on, words are decoded at most this often."""
-RECHECK_FRAMES = frames_of(1.0)
-"""A sign of a change that was dismissed is looked at again after so much more sound."""
 LONGEST_DRAFT_FRAMES = frames_of(8.0)
 """No drafts of unbroken speech longer than this: it is decoded at its next pause."""
 
@@ -45,7 +46,8 @@ LONGEST_DRAFT_FRAMES = frames_of(8.0)
 class Session:
     """One session over one source of `rate` Hz on one array.
 
-    `reference`: the date and time that "tomorrow" is counted from. `learned_gate` may add reasons to mute. `clock`:
+    `judge`: of distance, instead of the one that suits array and profile. `reference`: the date and time that "tomorrow" is
+    counted from. `learned_gate` may add reasons to mute. `clock`:
     seconds, read only to fill `compute_ms`, `rtf` and `costs`. Raises InputError when the profile was made with another
     speaker model.
     """
@@ -61,6 +63,7 @@ class Session:
         rate: int,
         profile: WearerProfile | None = None,
         forced: bool = False,
+        judge: NearJudge | None = None,
         learned_gate: LearnedGate | None = None,
         reference: datetime | None = None,
         clock: Callable[[], float] | None = None,
@@ -76,12 +79,17 @@ class Session:
         """Seconds of computing by stage, where a clock was given."""
         self._clock = clock or (lambda: 0.0)
         self._encoder = speaker.encoder
-        self._speaker = speaker
-        self._decider = Decider(
-            extractors, settings, threshold, tools, authority, source, learned_gate, reference, self._stage
-        )
         own = profile if profile is not None and profile.array == array.name else None  # what it says of distance holds
-        self._judge = near_judge(array, own.signature if own else None, own.near if own else None)
+        safe = array.safe_turn_seconds
+        if safe is not None and (own is None or own.signature is None):
+            # Only the wearer's own signature makes less speech enough than one microphone needs.
+            safe = max(safe, speaker.calibration.shortest_turn_seconds)
+        self._decider = Decider(
+            extractors, settings, threshold, tools, authority, source, learned_gate, reference, self._stage, safe
+        )
+        self._cuts = Cuts(speaker, authority, threshold, settings.near_threshold, self._stage)
+        self._judge = judge or near_judge(array, own.signature if own else None, own.near if own else None)
+        self._drift = drift_watch(self._judge)
         self._mono_stats = profile.near if profile is not None and profile.array == "mono" else None
         self._prove_judge(own)
         self._channel = array.recogniser
@@ -210,6 +218,7 @@ class Session:
         """The channels are not what the profile says: go on with one that carries sound, as one microphone."""
         self._channel = self._watch.sound_channel
         self._judge = near_judge(load_array("mono"), None, self._mono_stats)
+        self._decider = replace(self._decider, safe_turn_seconds=load_array("mono").safe_turn_seconds)
         self._near_channels = [self._channel]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, 1), np.float32))[0]
         self._listener.change_rows(self._judge)
@@ -221,7 +230,7 @@ class Session:
         with self._stage("speaker"):
             voice, near = turn.step(self._encoder, self._judge)
         if (voice or near) and not self._decider.granted:
-            cut = self._change(turn, at_end=False)
+            cut = self._cuts.find(turn, self._judge, at_end=False)
             if cut is not None:
                 self._listener.turn = turn.split(cut)
                 self._close(turn, events)
@@ -231,41 +240,6 @@ class Session:
             self._last_due = turn.speech_frames
         if voice or due or (near and turn.speech_frames < WINDOW_FRAMES):
             self._look(turn, over=False, words=due)
-
-    def _change(self, turn: Turn, at_end: bool) -> int | None:
-        """Frame position where the speaker changes inside a turn, None where he does not.
-
-        A sign of a change between two stretches that both pass by themselves as near, or as the authorised voice, is taken
-        for a false alarm: it must not make a command of the second half of "I should really call my sister".
-        """
-        for cut in turn.near_changes(at_end):
-            if not at_end and turn.frames - turn.dismissed.get(cut, -RECHECK_FRAMES) < RECHECK_FRAMES:
-                continue
-            if not (self._is_near(turn, 0, cut) and self._is_near(turn, cut, turn.frames)):
-                return cut
-            turn.dismissed[cut] = turn.frames
-        with self._stage("speaker"):
-            threshold = self._speaker.calibration.change_threshold
-            cuts = list(turn.speaker_changes(self._encoder, self._windows_differ, threshold, at_end))
-            windows = turn.whole_windows(self._encoder) if at_end else turn.windows
-        for cut in cuts:
-            sides = ([w for w in windows if w.last < cut], [w for w in windows if w.first >= cut])
-            if not all(side and all(self._is_source(w.embedding) for w in side) for side in sides):
-                return cut
-        return None
-
-    def _is_near(self, turn: Turn, first: int, past: int) -> bool:
-        with self._stage("near"):
-            p = turn.near(self._judge, first, past).p
-        return p is not None and p >= self.settings.near_threshold
-
-    def _windows_differ(self, a: Floats | None, b: Floats | None) -> float | None:
-        seconds = WINDOW_FRAMES * FRAME_SECONDS
-        return self._speaker.speakers_differ(a, b, seconds, seconds)
-
-    def _is_source(self, embedding: Floats | None) -> bool:
-        p = self._decider.authority.window(embedding, WINDOW_FRAMES * FRAME_SECONDS).p
-        return p is not None and p >= self._decider.wearer_threshold
 
     def _look(self, turn: Turn, over: bool, words: bool = True) -> None:
         """Update the status from the speech so far, and decode it when who and where pass so far.
@@ -277,7 +251,7 @@ class Session:
             return
         with self._stage("speaker"):
             embedding = self._decider.voice(turn, whole=over)
-            speaker = self._decider.authority.window(embedding, turn.speech_seconds)
+            speaker = self._decider.authority.window(embedding, turn.speech_seconds, turn.snr_db())
         with self._stage("near"):
             near = turn.near(self._judge, int(recent[0]), int(recent[-1]) + 1)
         if self._shown_turn != turn.first:
@@ -322,7 +296,9 @@ class Session:
         """The turn is over: cut it where the speaker changes, and decide about each part."""
         parts = [self._listener.take()]
         try:
-            while not self._decider.granted and (cut := self._change(parts[-1], at_end=True)) is not None:
+            while (
+                not self._decider.granted and (cut := self._cuts.find(parts[-1], self._judge, at_end=True)) is not None
+            ):
                 parts.append(parts[-1].split(cut))
         except Exception as error:  # as in `_hear_safely`; each part still ends in a decision
             self._fail(error, events)
@@ -344,6 +320,8 @@ class Session:
         decision = self._judged(turn, draft, ready_at, events)
         events.append(decision)
         self._acts.take(decision)
+        if self._drift is not None:
+            self._drift.hear(turn, decision, self.settings.near_threshold)
         state = "hold" if decision.action == "mute" else "ready"
         self._blocks.decided(Status(decision.wearer, decision.near, decision.addressed, state, decision.text))
 
@@ -397,6 +375,8 @@ class Session:
             rtf=self._total_seconds / seconds if seconds else 0.0,
             gaps=self._chunker.lost,
             lag=self._acts.lag,
+            signature_drift_db=self._drift.level_db if self._drift is not None else None,
+            signature_moved=self._drift is not None and self._drift.moved,
         )
 
     # -- small things -----------------------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ class GateSettings(BaseModel):
         0.35, gt=0, lt=1, description="speech probability below which a frame no longer continues speech"
     )
     preroll_seconds: float = Field(0.25, ge=0, le=1, description="sound before the onset that belongs to the utterance")
+    speaker_model: str | None = Field(
+        None, min_length=1, description="folder of another speaker model; unset: the one that ships"
+    )
     words_timeout_seconds: float = Field(
         2.0, gt=0, le=30, description="live only: the recogniser's time for one stretch"
     )

@@ -8,6 +8,7 @@ which the turn's own voice score uses again.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -40,8 +41,17 @@ SHORTEST_SPEECH_FRAMES = 3
 """Fewer speech frames than this (0.1 s) are a click, not an utterance."""
 
 
+LEAST_POWER = 1e-10
+"""Noise softer than this (-100 dBFS) is none: a recording without a floor has no infinite ratio."""
+MOST_SNR_DB = 60.0
+
 Differ = Callable[[Floats | None, Floats | None], float | None]
 """d-vectors of two windows -> log-likelihood ratio that they are of different speakers, None where that is unknown."""
+
+
+def power_of(samples: Floats) -> float:
+    """Mean square of (n,) samples."""
+    return float(np.mean(np.square(samples, dtype=np.float64)))
 
 
 def frames_of(seconds: float) -> int:
@@ -75,6 +85,12 @@ class Turn:
     windows: list[Window] = field(default_factory=list)
     near_windows: list[NearWindow] = field(default_factory=list)
     noise: Floats | None = None
+    powers: list[float] = field(default_factory=list)  # per frame, mean square on the recogniser channel
+    noise_power: float | None = None
+    """Mean square of recent frames without speech on the recogniser channel."""
+    cut_before: bool = False
+    cut_after: bool = False
+    """Whether the turn begins, or ends, where the speaker was found to change: a word there may be the other's in part."""
     dismissed: dict[int, int] = field(default_factory=dict)
     """Signs of a change that proved to be none, by position, and how many frames there were then."""
     _tail: tuple[int, Window] | None = None  # speech frames, the window that ends with them
@@ -83,6 +99,7 @@ class Turn:
         self.samples.append(samples)
         self.rows.append(row)
         self.speech.append(speech)
+        self.powers.append(power_of(samples))
         self.marks |= marks
 
     @property
@@ -125,6 +142,20 @@ class Turn:
     def speech_sound(self, first: int, last: int) -> Floats:
         """Speech frames among positions [first, last], joined."""
         return np.concatenate([self.samples[i] for i in range(first, last + 1) if self.speech[i]])
+
+    def snr_db(self, first: int = 0, last: int | None = None) -> float | None:
+        """Power of the speech frames among positions [first, last] over that of recent frames without speech, dB.
+
+        None when there was no frame without speech yet, no speech, or a value that is not finite.
+        """
+        past = self.frames if last is None else last + 1
+        spoken = [self.powers[i] for i in range(first, min(past, self.frames)) if self.speech[i]]
+        if self.noise_power is None or not spoken:
+            return None
+        power = float(np.mean(spoken))
+        if not (0 < power < math.inf and math.isfinite(self.noise_power)):
+            return None
+        return min(10 * math.log10(power / max(self.noise_power, LEAST_POWER)), MOST_SNR_DB)
 
     def near(self, judge: NearJudge, first: int = 0, past: int | None = None) -> NearScore:
         """Near score over the frames [first, past)."""
@@ -173,12 +204,14 @@ class Turn:
 
     def split(self, position: int) -> Turn:
         """Cut at a frame position; this turn keeps what is before, the returned one begins there."""
-        right = Turn(self.first + position, noise=self.noise, marks=set(self.marks))
+        right = Turn(self.first + position, noise=self.noise, noise_power=self.noise_power, marks=set(self.marks))
+        right.cut_before, right.cut_after, self.cut_after = True, self.cut_after, True
         right.samples, right.rows, right.speech = (
             self.samples[position:],
             self.rows[position:],
             self.speech[position:],
         )
+        right.powers = self.powers[position:]
         right.windows = [
             Window(window.first - position, window.last - position, window.embedding)
             for window in self.windows
@@ -192,7 +225,7 @@ class Turn:
             for window in self.near_windows
             if window.first >= position
         ]
-        del self.samples[position:], self.rows[position:], self.speech[position:]
+        del self.samples[position:], self.rows[position:], self.speech[position:], self.powers[position:]
         self.windows = [window for window in self.windows if window.last < position]
         self.near_windows = [window for window in self.near_windows if window.last < position]
         return right
@@ -228,14 +261,9 @@ class Turn:
                 yield self.quietest((candidate.first + candidate.last + 1) // 2, NEAR_FRAMES)
                 label, candidate, count = near, None, 0
 
-    def speaker_changes(
-        self, encoder: SpeakerEncoder, differ: Differ, threshold_llr: float, at_end: bool
-    ) -> Iterator[int]:
-        """Frame positions where the voice changed, by windows that follow each other, in order.
-
-        A change counts at the window whose log-likelihood ratio different/same against the last window before it is
-        above the threshold and is a local maximum, so it waits for one more window unless the speech has ended.
-        """
+    def voice_steps(self, encoder: SpeakerEncoder, differ: Differ, at_end: bool) -> list[tuple[float, int]]:
+        """By windows that follow each other: log-likelihood ratio different/same against the last window before that holds
+        other speech, and the frame position at which the later one begins."""
         windows = self.whole_windows(encoder) if at_end else self.windows
         scores: list[tuple[float, int]] = []
         for number, after in enumerate(windows):
@@ -245,6 +273,17 @@ class Turn:
             llr = differ(before.embedding, after.embedding) if before is not None else None
             if llr is not None:
                 scores.append((llr, after.first))
+        return scores
+
+    def speaker_changes(
+        self, encoder: SpeakerEncoder, differ: Differ, threshold_llr: float, at_end: bool
+    ) -> Iterator[int]:
+        """Frame positions where the voice changed, in order.
+
+        A change counts at the window whose ratio is above the threshold and is a local maximum, so it waits for one more
+        window unless the speech has ended.
+        """
+        scores = self.voice_steps(encoder, differ, at_end)
         for number, (score, position) in enumerate(scores):
             earlier = scores[number - 1][0] if number else -np.inf
             following = scores[number + 1][0] if number + 1 < len(scores) else (-np.inf if at_end else np.inf)
@@ -259,10 +298,13 @@ class Listener:
     settings: GateSettings
     turn: Turn | None = None
     noise: Floats | None = None
+    noise_power: float | None = None
     _noise_frames: int = 0
     _since_speech: int = 1_000
     _speaking: bool = False
-    _held: deque[Floats] = field(default_factory=deque)  # rows that are noise if no speech follows soon
+    _held: deque[tuple[Floats, float]] = field(
+        default_factory=deque
+    )  # rows and powers that are noise if no speech follows
     _before: deque[tuple[int, Floats, Floats, frozenset[str]]] = field(default_factory=deque)
 
     def hear(self, index: int, probability: float, samples: Floats, row: Floats, marks: frozenset[str]) -> bool:
@@ -270,7 +312,7 @@ class Listener:
         threshold = self.settings.vad_offset if self._speaking else self.settings.vad_onset
         self._speaking = probability >= threshold
         if self.turn is None and self._speaking:
-            self.turn = Turn(index, noise=self.noise)
+            self.turn = Turn(index, noise=self.noise, noise_power=self.noise_power)
             for _, old_samples, old_row, old_marks in self._before:
                 self.turn.add(old_samples, old_row, False, old_marks)
             self.turn.first = index - len(self._before)
@@ -281,7 +323,7 @@ class Listener:
             self._before.append((index, samples, row, marks))
             while len(self._before) > frames_of(self.settings.preroll_seconds):
                 self._before.popleft()
-        self._learn_noise(row)
+        self._learn_noise(row, power_of(samples))
         return self._speaking
 
     def change_rows(self, judge: NearJudge) -> None:
@@ -290,7 +332,7 @@ class Listener:
         def rows_of(samples: list[Floats]) -> list[Floats]:
             return list(judge.features(np.stack(samples)[:, :, None])) if samples else []
 
-        self.noise, self._noise_frames = None, 0
+        self.noise, self.noise_power, self._noise_frames = None, None, 0
         self._held.clear()
         before = list(self._before)
         rows = rows_of([samples for _, samples, _, _ in before])
@@ -298,11 +340,11 @@ class Listener:
             (index, samples, row, marks) for (index, samples, _, marks), row in zip(before, rows, strict=True)
         )
         if self.turn is not None:
-            self.turn.rows, self.turn.noise = rows_of(self.turn.samples), None
+            self.turn.rows, self.turn.noise, self.turn.noise_power = rows_of(self.turn.samples), None, None
             self.turn.near_windows.clear()
 
-    def _learn_noise(self, row: Floats) -> None:
-        """Running mean of rows that have no speech near them.
+    def _learn_noise(self, row: Floats, power: float) -> None:
+        """Running mean of rows and powers that have no speech near them.
 
         Later than 0.3 s after speech, where its reverberation is gone; and only once the 0.2 s that follow are free of
         speech too, because the detector is late and the frames before an onset already hold some.
@@ -312,15 +354,17 @@ class Listener:
             self._held.clear()
         if self._since_speech < frames_of(0.3) or not np.isfinite(row).all():
             return
-        self._held.append(row)
+        self._held.append((row, power))
         if len(self._held) <= frames_of(0.2):
             return
-        quiet = self._held.popleft()
+        quiet, quiet_power = self._held.popleft()
         self._noise_frames += 1
         share = max(1 / self._noise_frames, 0.02)  # a plain mean at first, then a memory of 50 frames (1.6 s)
         self.noise = quiet.copy() if self.noise is None else self.noise + np.float32(share) * (quiet - self.noise)
+        before = quiet_power if self.noise_power is None else self.noise_power
+        self.noise_power = before + share * (quiet_power - before)
         if self.turn is not None:
-            self.turn.noise = self.noise
+            self.turn.noise, self.turn.noise_power = self.noise, self.noise_power
 
     @property
     def over(self) -> bool:

@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 import soundfile
 
-from voxgate.calib.fit_speaker import Trials, balance, held_out
+from voxgate.calib.comparisons import (
+    Tests,
+    Trials,
+    balance,
+    compare,
+    conditions_in,
+    families,
+    held_out,
+    reliability,
+)
 from voxgate.calib.speaker_trials import (
     ENROL_CONDITIONS,
+    SNR_DB,
     TEST_CONDITIONS,
+    Voice,
     add_noise,
     boundary_pieces,
     convolve,
@@ -20,9 +31,12 @@ from voxgate.calib.speaker_trials import (
     tilt,
     under,
 )
+from voxgate.calib.speech import Speech
 from voxgate.device.errors import InputError
+from voxgate.models.likelihood import Cohort
 
 test_pieces.__test__ = False  # type: ignore[attr-defined]  # a function of the project, not a test
+Tests.__test__ = False  # type: ignore[attr-defined]  # a class of the project
 VOICES = Path(__file__).parent / "data" / "voices"
 RATE = 16_000
 
@@ -40,8 +54,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_speakers_with_too_little_speech_are_left_out(folder: Path, tmp_path: Path) -> None:
+def test_speakers_with_too_little_speech_are_left_out_and_only_those_named_are_read(
+    folder: Path, tmp_path: Path
+) -> None:
     assert [voice.speaker for voice in read_voices(folder)] == ["heart", "joe"]
+    assert [voice.speaker for voice in read_voices(folder, speakers=["joe", "kumo"])] == ["joe"]
+    assert [voice.speaker for voice in read_voices(folder, least_seconds=0.5)] == ["heart", "joe", "kumo"]
     with pytest.raises(InputError, match="no speaker"):
         read_voices(tmp_path)
 
@@ -65,13 +83,35 @@ def test_boundary_pieces_meet_at_the_point() -> None:
 def test_conditions_repeat_by_seed_and_differ_from_one_another(folder: Path) -> None:
     voice = read_voices(folder)[0]
     noises = [np.random.default_rng(5).standard_normal(RATE * 3).astype(np.float32)]
-    made = {name: under(voice, name, noises, 1) for name in (*TEST_CONDITIONS, *ENROL_CONDITIONS)}
-    np.testing.assert_array_equal(made["room-noise"], under(voice, "room-noise", noises, 1))
-    assert not np.array_equal(made["room-noise"], under(voice, "room-noise", noises, 2))
+    made = {name: under(voice, name, 1, noises, 1).speech for name in (*TEST_CONDITIONS, *ENROL_CONDITIONS)}
+    np.testing.assert_array_equal(made["room-noise"], under(voice, "room-noise", 1, noises, 1).speech)
+    assert not np.array_equal(made["room-noise"], under(voice, "room-noise", 1, noises, 2).speech)
+    assert not np.array_equal(made["quiet"], under(voice, "quiet", 2, noises, 1).speech)  # another home, another device
     np.testing.assert_array_equal(made["clean"], voice.speech.voiced)
     for name, samples in made.items():
         assert np.isfinite(samples).all()
-        assert abs(samples.size / made["clean"].size - 1) <= (0.07 if name == "effort" else 0.025)
+        assert abs(samples.size / made["clean"].size - 1) <= (0.07 if name.startswith("effort") else 0.025)
+
+
+def test_the_ratio_to_the_background_is_that_of_the_added_noise(folder: Path) -> None:
+    """Speech that pauses for half a second in silence, so that what is between is the noise alone."""
+    voice = read_voices(folder)[0]
+    frames = voice.speech.samples[: voice.speech.mask.size * 512].reshape(-1, 512)[voice.speech.mask]
+    gap = np.zeros((16, 512), np.float32)
+    samples = np.concatenate([frames[:90], gap, frames[90:180]]).reshape(-1)
+    mask = np.repeat([True, False, True], [90, 16, len(frames[90:180])])
+    quiet = Voice("ana", Speech(samples, mask))
+    noises = [np.random.default_rng(5).standard_normal(RATE * 3).astype(np.float32)]
+    for name in ("noise", "loud-noise", "effort-noise"):
+        heard = under(quiet, name, 1, noises, 1)
+        low, high = SNR_DB[name]
+        assert low - 0.5 <= 10 * np.log10(10 ** (heard.snr_db(heard.speech) / 10) - 1) <= high + 0.5
+    assert np.isnan(under(quiet, "clean", 0, noises, 1).snr_db(samples))  # digital silence says nothing
+
+
+def test_the_recording_as_it_is_belongs_to_no_home() -> None:
+    assert conditions_in(0, TEST_CONDITIONS) == ["clean"]
+    assert conditions_in(2, ENROL_CONDITIONS) == [name for name in ENROL_CONDITIONS if name != "clean"]
 
 
 def test_tilt_raises_high_against_low_by_the_slope() -> None:
@@ -100,17 +140,61 @@ def test_convolution_keeps_place_and_stretch_keeps_the_sound() -> None:
     np.testing.assert_allclose(stretch(sound, 1.0), sound[:-1])
 
 
+def test_families_are_the_nearest_voices() -> None:
+    angles = np.deg2rad([0, 1, 2, 3, 90, 91, 92, 93])
+    found = families([np.array([np.cos(angle), np.sin(angle)], np.float32) for angle in angles])
+    assert not found.diagonal().any() and (found.sum(axis=1) == 2).all()  # a third of seven others
+    assert found[:4, :4].sum() == found[4:, 4:].sum() == 8
+
+
+def test_comparisons_know_who_is_on_either_side_and_score_as_the_scorer_does() -> None:
+    generator = np.random.default_rng(3)
+    vectors = generator.standard_normal((6, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cohort = Cohort(vectors[:4] * np.float32(-1), closest=4)
+    speakers = np.array([0, 1, 2])
+    tests = Tests(speakers, np.full(3, "quiet"), np.full(3, 1.6), np.array([10.0, np.nan, 5.0]), vectors[3:])
+    family = np.ones((3, 3), bool) ^ np.eye(3, dtype=bool)
+    trials = compare([[vectors[0], None, vectors[2]]], tests, cohort, family, home=1)
+    assert trials.one.tolist() == [0, 2, 0, 2, 0, 2] and trials.other.tolist() == [0, 0, 1, 1, 2, 2]
+    np.testing.assert_array_equal(trials.same, trials.one == trials.other)
+    np.testing.assert_array_equal(trials.family, ~trials.same)
+    for at in range(6):
+        one, other = vectors[trials.one[at]], vectors[3 + trials.other[at]]
+        expected = cohort.normalised(float(one @ other), cohort.level(one), cohort.level(other))
+        assert trials.score[at] == pytest.approx(expected, rel=1e-4)
+
+
+def _trials(same: np.ndarray, family: np.ndarray, one: np.ndarray, other: np.ndarray) -> Trials:
+    seconds = np.ones(same.size)
+    return Trials(
+        seconds, seconds, seconds, seconds, seconds, same, family, np.full(same.size, "clean"), one, other
+    )  # fmt: skip
+
+
 def test_held_out_ratios_never_come_from_a_speaker_of_the_comparison() -> None:
     """Every speaker gets an input of their own that gives the answer away; who was not seen cannot be told."""
     speakers = 20
     one, other = (grid.ravel() for grid in np.meshgrid(np.arange(speakers), np.arange(speakers)))
     same = one == other
-    seconds = np.ones(same.size)
-    trials = Trials(seconds, seconds, seconds, seconds, same, np.full(same.size, "clean"), one, other)
-    inputs = np.concatenate([seconds[:, None], np.eye(speakers)[one] * same[:, None]], axis=1)
-    llr = held_out(trials, inputs, same, np.arange(speakers) % 5)
-    known = np.isfinite(llr)
-    assert known[same].all() and not known.all()
-    assert llr[same].max() < np.log(2) and llr[known & ~same].max() < np.log(2)  # nobody stands out
-    weights = balance(trials)
+    trials = _trials(same, np.zeros(same.size, bool), one, other)
+    inputs = np.concatenate([np.ones((same.size, 1)), np.eye(speakers)[one] * same[:, None]], axis=1)
+    llr = held_out(trials, inputs, same, speakers)
+    assert np.isfinite(llr).all()
+    assert llr[same].max() < np.log(2) and llr[~same].max() < np.log(2)  # nobody stands out
+
+
+def test_both_answers_and_both_kinds_of_strangers_have_the_same_say() -> None:
+    same, family = np.array([1, 1, 0, 0, 0, 0, 0, 0], bool), np.array([0, 0, 1, 0, 0, 0, 0, 0], bool)
+    weights = balance(_trials(same, family, np.zeros(8, int), np.zeros(8, int)))
     assert weights[same].sum() == pytest.approx(weights[~same].sum())
+    assert weights[family].sum() == pytest.approx(weights[~family & ~same].sum())
+    none = balance(_trials(same, np.zeros(8, bool), np.zeros(8, int), np.zeros(8, int)))
+    assert none[same].sum() == pytest.approx(none[~same].sum())
+
+
+def test_reliability_shows_an_overstated_probability() -> None:
+    same = np.array([True, False] * 50)
+    sure = reliability(np.full(100, 2.0), same, np.ones(100))
+    assert [row["count"] for row in sure] == [100]
+    assert sure[0]["p"] == pytest.approx(0.881, abs=1e-3) and sure[0]["same"] == 0.5

@@ -128,7 +128,7 @@ def test_damaged_and_foreign_profiles(voxgate: Callable[..., Any], home: Path) -
     (folder / "profile.json").write_text(json.dumps({**facts, "model": {**facts["model"], "sha256": "0" * 64}}))
     foreign = voxgate("verify", "joe", clip)
     assert foreign.status == 2
-    assert "speaker-ge2e" in one_line(foreign.err) and "enrol joe again" in foreign.err
+    assert "speaker-robust" in one_line(foreign.err) and "enrol joe again" in foreign.err
 
     for name, content in (("profile.json", b'{"version": 1, '), ("voice.safetensors", voice[: len(voice) // 2])):
         (folder / "profile.json").write_text(json.dumps(facts))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from voxgate.calib.rooms import Room, SimulatedArray, draw_array, reseated, response
 from voxgate.calib.scorer_training import balanced_cost, fit_scorer
-from voxgate.device.errors import InputError
-from voxgate.models import scorer as scorers
-from voxgate.models.scorer import NEAR_WEIGHTS, Scorer, load_scorer, near_score
-from voxgate.models.signature import STATISTICS
+from voxgate.models.scorer import Scorer, near_score
 
 
 def test_direct_wave_falls_with_distance_and_arrives_with_it() -> None:
@@ -77,21 +73,3 @@ def test_scores_are_clipped_calibrated_and_never_made_up() -> None:
     assert near_score(1e9).llr == 8 and near_score(-1e9).llr == -8
     assert near_score(0.0).p == 0.5
     assert near_score(float("nan"), 3.0).p is None and near_score(float("nan"), 3.0).spread_db == 3.0
-
-
-def test_shipped_scorers_pick_their_statistics_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shipped = load_scorer("signature-worn", STATISTICS)
-    values = np.random.default_rng(8).normal(size=len(STATISTICS))
-    turned = load_scorer("signature-worn", STATISTICS[::-1])
-    assert turned.llr(values[::-1]) == pytest.approx(float(shipped.llr(values)))
-    for path in NEAR_WEIGHTS.glob("*.json"):
-        figures = json.loads(path.read_text())["figures"]
-        assert figures["seed"] and figures["stretches"]["test"] > 500, path.name
-    monkeypatch.setattr(scorers, "NEAR_WEIGHTS", tmp_path)
-    (tmp_path / "broken.json").write_text("{}")
-    for name in ("absent", "broken"):
-        with pytest.raises(InputError, match=name):
-            load_scorer(name, STATISTICS)
-    (tmp_path / "other.json").write_text(json.dumps({"scorer": shipped.record() | {"inputs": ["colour"] * 21}}))
-    with pytest.raises(InputError, match="colour"):
-        load_scorer("other", STATISTICS)

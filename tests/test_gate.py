@@ -88,7 +88,7 @@ class Always:
     def __init__(self, llr: float) -> None:
         self.llr = llr
 
-    def score(self, embedding: Floats | None, speech_seconds: float) -> SpeakerScore:
+    def score(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         if embedding is None:
             return SpeakerScore()
         return SpeakerScore(0.9, self.llr, 1 / (1 + math.exp(-self.llr)))

@@ -107,3 +107,22 @@ def test_help_names_every_target(checkout: Path) -> None:
     shown = _make(checkout, "help").stdout
     for target in ("demo", "test", "test-train", "lint", "types", "wheel", "apt", "clean"):
         assert f"make {target} " in shown
+
+
+@pytest.mark.parametrize("target", ["train-speaker", "train-distance"])
+def test_training_without_recordings_is_refused_before_anything_is_installed(checkout: Path, target: str) -> None:
+    (checkout / "status").write_text("0")
+    found = _make(checkout, target, "DATA=/nowhere")
+    assert found.returncode != 0
+    assert f"make {target} DATA=" in found.stderr
+    assert not (checkout / "calls").exists()
+
+
+def test_training_of_the_speaker_network_installs_its_voices_and_runs_the_verb(checkout: Path) -> None:
+    (checkout / "status").write_text("0")
+    _program(checkout / ".venv/bin/voxgate", 'echo "voxgate $@" >> calls')
+    (checkout / "recordings").mkdir()
+    assert _make(checkout, "train-speaker", "DATA=recordings", "OUT=here").returncode == 0
+    calls = (checkout / "calls").read_text().splitlines()
+    assert "voices" in calls[-2]
+    assert calls[-1] == "voxgate train speaker --data recordings --out here"

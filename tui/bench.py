@@ -13,6 +13,11 @@ from voxgate.device.errors import InputError
 BENCHMARKS = {
     "own-voice": ("voxgate.bench.own_voice", "own voice against others through measured responses, 0.6 s blocks"),
     "commands": ("voxgate.bench.commands", "real people's commands in four cells, through `voxgate run`"),
+    "distance": (
+        "voxgate.bench.distance",
+        "near or far on one and two microphones: by distance, through measured responses, replay",
+    ),
+    "change": ("voxgate.bench.change", "another person goes on with the wearer's sentence: found, by length and array"),
     "cost": ("voxgate.bench.cost", "shares of one core, time of a block, start-up, memory"),
     "soak": ("voxgate.bench.soak", "three hours of speech in one session: memory, losses, faults"),
     "words": ("voxgate.bench.words", "when to decode: every block, pauses, a bounded window"),

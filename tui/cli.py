@@ -31,6 +31,18 @@ bench_app = typer.Typer(
     epilog="Example: voxgate bench list",
 )
 app.add_typer(bench_app, name="bench")
+calibrate_app = typer.Typer(
+    no_args_is_help=True,
+    help="What a model or a device must know before its scores mean something.",
+    epilog="Example: voxgate calibrate speaker --model models/ecapa --voices recordings",
+)
+app.add_typer(calibrate_app, name="calibrate")
+train_app = typer.Typer(
+    no_args_is_help=True,
+    help="Training of the networks, resumable and seeded; needs the train extra.",
+    epilog="Example: voxgate train speaker --data recordings --out runs/speaker",
+)
+app.add_typer(train_app, name="train")
 
 Wearer = Annotated[str | None, typer.Option(help="Enrolled wearer; without one, whoever opens the session.")]
 Array = Annotated[str | None, typer.Option(help="Array profile: a built-in name or a TOML file.")]
@@ -38,6 +50,9 @@ Tools = Annotated[Path | None, typer.Option(help="Tools file; without one, the t
 Execute = Annotated[str | None, typer.Option(help="Command for each final act: the decision as JSON on its stdin.")]
 Jsonl = Annotated[str | None, typer.Option(help="Write events there as JSON lines; - is stdout.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting (see: voxgate config show).")]
+SpeakerFolder = Annotated[
+    Path | None, typer.Option("--speaker-model", help="Folder of another speaker model than the one that ships.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
@@ -87,20 +102,30 @@ def enroll(
     device: Annotated[str | None, typer.Option(help="Input for --mic, by name.")] = None,
     array: Array = None,
     replace: Annotated[bool, typer.Option("--replace", help="Even if the name belongs to another voice.")] = False,
+    speaker_model: SpeakerFolder = None,
     json_output: Json = False,
 ) -> int:
     """Learn a wearer's voice, and on several microphones the signature of their own mouth."""
     from voxgate.tui.wearers import enroll as work
 
-    return work(name, files or [], mic=mic, device=device, array=array, json_output=json_output, replace=replace)
+    return work(
+        name,
+        files or [],
+        mic=mic,
+        device=device,
+        array=array,
+        json_output=json_output,
+        replace=replace,
+        speaker_model=speaker_model,
+    )
 
 
 @app.command(epilog="Example: voxgate verify ana who.wav --json")
-def verify(name: str, files: list[Path], json_output: Json = False) -> int:
+def verify(name: str, files: list[Path], speaker_model: SpeakerFolder = None, json_output: Json = False) -> int:
     """Compare recordings with a wearer's voice."""
     from voxgate.tui.wearers import verify as work
 
-    return work(name, files, json_output=json_output)
+    return work(name, files, json_output=json_output, speaker_model=speaker_model)
 
 
 @app.command(epilog="Example: voxgate wearers --json")
@@ -131,12 +156,15 @@ def run(
     execute: Execute = None,
     jsonl: Jsonl = None,
     blocks: Annotated[bool, typer.Option("--blocks", help="Show each 0.6 s block as well.")] = False,
+    speaker_model: SpeakerFolder = None,
     settings: Set = None,
 ) -> int:
     """Decide about recordings: wav or flac, any rate, 1 to 16 channels, one session each."""
     from voxgate.tui.running import run as work
+    from voxgate.tui.speaker_model import with_model
 
-    return work(files, wearer, array, tools, force_authorised, execute, jsonl, settings, blocks)
+    chosen = with_model(settings, speaker_model)
+    return work(files, wearer, array, tools, force_authorised, execute, jsonl, chosen, blocks)
 
 
 @app.command(epilog='Example: voxgate decide --text "send forty dollars to Jamal"')
@@ -161,12 +189,15 @@ def live(
     execute: Execute = None,
     headless: Annotated[bool, typer.Option("--headless", help="No live table.")] = False,
     jsonl: Jsonl = None,
+    speaker_model: SpeakerFolder = None,
     settings: Set = None,
 ) -> int:
     """Decide about what a microphone array hears now."""
     from voxgate.tui.live import live as work
+    from voxgate.tui.speaker_model import with_model
 
-    return work(wearer, device, input_file, array, tools, execute, headless, jsonl, settings)
+    chosen = with_model(settings, speaker_model)
+    return work(wearer, device, input_file, array, tools, execute, headless, jsonl, chosen)
 
 
 @config_app.command("show", epilog="Example: voxgate config show --set endpoint_seconds=0.6")
@@ -205,6 +236,81 @@ def bench_list() -> int:
     from voxgate.tui.bench import list_benchmarks as work
 
     return work()
+
+
+@calibrate_app.command("speaker", epilog="Example: voxgate calibrate speaker --model models/ecapa --voices recordings")
+def calibrate_speaker(
+    model: Annotated[Path, typer.Option(help="Folder of a speaker model, as voxgate export makes it.")],
+    voices: Annotated[Path, typer.Option(help="Folder with one subfolder of recordings a speaker.")],
+    json_output: Json = False,
+) -> int:
+    """Make a speaker model's cohort and calibration from recordings of at least twenty people."""
+    from voxgate.tui.calibrate import speaker as work
+
+    return work(model, voices, json_output)
+
+
+@train_app.command("speaker", epilog="Example: voxgate train speaker --data recordings --out runs/speaker")
+def train_speaker(
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="VOXGATE_DATA", help="Folder with librispeech-train and noise, or rendered material."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the run; the model folder is made in it.")] = Path(
+        "runs/speaker"
+    ),
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps in all, instead of the recipe's.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop after about so long; the same call then goes on.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything that is drawn, instead of the recipe's.")] = None,
+) -> int:
+    """Teach the speaker network to hear through rooms, noise and effort. An interrupted run goes on where it stopped."""
+    from voxgate.tui.train import speaker as work
+
+    return work(data, out, steps, minutes, seed)
+
+
+@train_app.command("distance", epilog="Example: voxgate train distance --data recordings --out runs/distance")
+def train_distance(
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="VOXGATE_DATA", help="Folder with librispeech-train and noise, or rendered material."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the run; the model folder is made in it.")] = Path(
+        "runs/distance"
+    ),
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps in all, instead of the recipe's.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.1, help="Come to an end within about so long.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything that is drawn, instead of the recipe's.")] = None,
+) -> int:
+    """Train the network that tells near from far by the room. An interrupted run goes on where it stopped."""
+    from voxgate.tui.train import distance as work
+
+    return work(data, out, steps, minutes, seed)
+
+
+@app.command(epilog="Example: voxgate export speaker --int8 --data recordings --out speaker-int8")
+def export(
+    model: Annotated[str, typer.Argument(help="speaker or distance")] = "speaker",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="Folder, file or hub id of other weights, SpeechBrain's ECAPA among them; else ours."
+        ),
+    ] = None,
+    int8: Annotated[bool, typer.Option("--int8", help="Try int8, and let it ship where it passes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="New or empty folder; runs/export-MODEL without one.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(envvar="VOXGATE_DATA", help="Recordings that int8 has to prove itself on.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=3, help="At most so many speakers of each set.")] = None,
+    json_output: Json = False,
+) -> int:
+    """Turn a network into a model folder: ONNX against torch, int8 against float, a report and golden values."""
+    from voxgate.tui.export import export as work
+
+    return work(model, source, int8, out, data, json_output, limit)
 
 
 def main() -> None:

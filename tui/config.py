@@ -94,7 +94,7 @@ def show(flags: list[str], json_output: bool) -> int:
     for name in ("value", "from", "meaning"):
         table.add_column(name, overflow="fold")
     for row in rows:
-        value = "the profile's or model's own" if row["value"] is None else str(row["value"])
+        value = "unset" if row["value"] is None else str(row["value"])
         table.add_row(row["name"], value, row["origin"], row["description"])
     Console().print(table)
     return 0

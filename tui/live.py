@@ -34,6 +34,7 @@ from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
 from voxgate.tui.running import execution_status, make_job, make_sinks, refuse_overwriting
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
+from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated
 
 DEVICE_TROUBLE = 3
 TABLE_ROWS = 7
@@ -154,7 +155,10 @@ def live(
             table = LiveTable(Console(stderr=jsonl == "-"), f"voxgate: {source.name}")
             stack.callback(table.close)
             sinks.append(table)
-        session = job.session(source, load_extractors(recogniser))
+        folder = speaker_folder(settings)
+        extractors = load_extractors(recogniser, folder)
+        warn_if_uncalibrated(extractors.speaker, folder)
+        session = job.session(source, extractors)
         status = 0
         for event in _events(session, source, limits, stop):
             if isinstance(event, SourceFault):

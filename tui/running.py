@@ -29,7 +29,8 @@ from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.models.words.pattern import closed_patterns
 from voxgate.tui.config import resolve
-from voxgate.tui.sinks import Executor, JsonLines, Sink, Transcript
+from voxgate.tui.sinks import Advice, Executor, JsonLines, Sink, Transcript
+from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def drive(session: Session, source: Source) -> Iterator[Event]:
 
 
 def make_sinks(jsonl: str | None, execute: str | None, stack: ExitStack, blocks: bool = False) -> list[Sink]:
-    sinks: list[Sink] = []
+    sinks: list[Sink] = [Advice()]
     if jsonl is not None:
         sinks.append(JsonLines(jsonl))
     if jsonl != "-":
@@ -152,7 +153,9 @@ def run(
         for source in sources:
             job.array_of(source)
         sinks = make_sinks(jsonl, execute, stack, blocks)
-        extractors = load_extractors(make_recogniser(job.tools))
+        folder = speaker_folder(job.settings)
+        extractors = load_extractors(make_recogniser(job.tools), folder)
+        warn_if_uncalibrated(extractors.speaker, folder)
         for source in sources:
             if len(sources) > 1 and jsonl != "-":
                 Console().print(f"[bold]{source.name}[/bold]", highlight=False)

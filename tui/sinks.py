@@ -55,6 +55,20 @@ class JsonLines:
             self._file.close()
 
 
+class Advice:
+    """Says on stderr what the wearer should do before the next session."""
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, Summary) and event.signature_moved:
+            drift = f" ({event.signature_drift_db:.0f} dB)" if event.signature_drift_db is not None else ""
+            print(
+                f"voxgate: {event.source}: the microphones sit differently from the enrolment{drift}: enrol again",
+                file=sys.stderr,
+            )
+
+    def close(self) -> None: ...
+
+
 STYLES = {"tool": "bold green", "answer": "bold cyan", "mute": "yellow"}
 
 

@@ -27,6 +27,7 @@ from voxgate.device.blocks import Source
 from voxgate.device.errors import InputError
 from voxgate.models.profile import WearerProfile
 from voxgate.models.speaker import SpeakerModel
+from voxgate.tui.speaker_model import refuse_uncalibrated, speaker_folder, warn_if_uncalibrated, with_model
 
 SENTENCES = (
     "The morning bus was late again, so I walked along the river and watched the rowers.",
@@ -46,6 +47,7 @@ def enroll(
     json_output: bool = False,
     replace: bool = False,
     open_source: Callable[[str | None, int | None], Source] | None = None,
+    speaker_model: Path | None = None,
 ) -> int:
     """Make a wearer's profile from recordings, or from the microphone. Returns the exit status.
 
@@ -60,7 +62,9 @@ def enroll(
     check_writable()
     console = Console(stderr=True)
     chosen = load_array(array) if array is not None else None
-    speaker = SpeakerModel()
+    model_folder = speaker_folder(with_model(None, speaker_model))
+    speaker = SpeakerModel(model_folder)
+    refuse_uncalibrated(speaker, model_folder)
     facts: dict[str, Any] = {}
     if mic:
         clips, chosen, facts = _listen(device, chosen, console, open_source or _microphone)
@@ -114,14 +118,16 @@ def _refuse_another_voice(profile: WearerProfile, speaker: SpeakerModel) -> None
         )
 
 
-def verify(name: str, files: list[Path], json_output: bool = False) -> int:
+def verify(name: str, files: list[Path], json_output: bool = False, speaker_model: Path | None = None) -> int:
     """Compare recordings with a wearer; one result a file on stdout. Returns 0 whatever the decisions are.
 
     Raises InputError for an unknown wearer, a profile of another model, or a file that is not a recording.
     """
     profile = load_wearer(name)
-    speaker = SpeakerModel()
+    folder = speaker_folder(with_model(None, speaker_model))
+    speaker = SpeakerModel(folder)
     profile.check_model(speaker.encoder)
+    warn_if_uncalibrated(speaker, folder)
     results = [verify_clip(profile, read_clip(path), speaker) for path in files]
     if json_output:
         print(json.dumps([result.as_json() for result in results], indent=2, ensure_ascii=False))

@@ -1,0 +1,303 @@
+"""Renders what the near network trains on: `python -m voxgate.calib.room_rendering DATA OUT`.
+
+A scene is one talker at one place in one drawn room, heard by a drawn device with noise, its own gain control and limits,
+and kept as rows of powers (`models.room_features`) with the detector's speech mask, the noise row and what is true of it.
+Level, noise, effort and device are drawn apart from distance. OUT gets a folder a part: `train` (training voices, a device
+a scene), `development` (its voices, a noise that training has not), and `calibration` (its voices; a dozen scenes a device,
+the first of them the wearer's enrolment). Files that are there are kept, so that an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxgate.calib.near_scenes import sound
+from voxgate.calib.room_responses import (
+    FARTHEST_M,
+    NEAREST_M,
+    Rendered,
+    Shoebox,
+    device_response,
+    diffuse_field,
+    draw_microphones,
+    draw_shoebox,
+    place,
+    render,
+)
+from voxgate.calib.speaker_trials import stretch, tilt
+from voxgate.calib.splits import calibration_speakers, development_speakers, training_speakers
+from voxgate.device.errors import InputError
+from voxgate.models.evidence import Floats
+from voxgate.models.room_features import power_rows
+from voxgate.models.settings import FRAME, RATE
+from voxgate.models.vad import Vad
+
+SEED = 20261130
+SCENES_A_FILE = 50
+LEAD_FRAMES, SPEECH_FRAMES = 24, 112
+"""Frames before the speech (0.77 s), where the noise row is learned, and of speech (3.6 s)."""
+FRAMES = LEAD_FRAMES + SPEECH_FRAMES
+HELD_OUT_NOISE = "running_tap"
+PARTS = {"train": 8000, "development": 400, "calibration": 1680}
+"""Scenes of each part."""
+ENROLMENT_SCENES, SCENES_A_DEVICE = 4, 14
+DETECTED_RMS = 0.05
+
+Mask = NDArray[np.bool_]
+
+
+class Sounds:
+    """The voices and backgrounds that a part may use."""
+
+    def __init__(self, data: Path, part: str) -> None:
+        folder = data / "librispeech-train"
+        names = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+        split = {"train": training_speakers, "development": development_speakers, "calibration": calibration_speakers}
+        chosen = set(split[part](names))
+        paths = sorted(path for path in folder.glob("**/*.flac") if path.relative_to(folder).parts[0] in chosen)
+        self.voices = [sound(path) for path in paths]
+        files = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
+        held_out = part == "development"
+        self.noises = [sound(path) for path in files if held_out or HELD_OUT_NOISE not in path.stem]
+        if not self.voices or not self.noises:
+            raise InputError(f"{data}: no librispeech-train voices or no free noise in it: give the data folder")
+
+    def speech(self, generator: np.random.Generator) -> Floats:
+        """3.6 s of speech after 0.77 s of silence, (n,), at another rate and effort than it was read."""
+        clip = self.voices[int(generator.integers(len(self.voices)))]
+        factor = float(generator.uniform(0.88, 1.12))
+        wanted = SPEECH_FRAMES * FRAME
+        start = int(generator.integers(len(clip)))
+        piece = stretch(np.take(clip, np.arange(start, start + int(wanted / factor) + 64), mode="wrap"), factor)[
+            :wanted
+        ]
+        effort = generator.normal(0, 1) if generator.random() < 0.7 else generator.uniform(1, 4)
+        piece = tilt(np.asarray(piece / (np.abs(piece).max() + 1e-9), np.float32), float(effort))
+        return np.concatenate((np.zeros(LEAD_FRAMES * FRAME, np.float32), piece))
+
+    def noise(self, samples: int, generator: np.random.Generator) -> Floats:
+        """A background of RMS 1: a recording, shaped random noise that comes and goes, or several people talking."""
+        kind = generator.random()
+        if kind < 0.4:
+            spectrum = np.fft.rfft(generator.normal(size=samples))
+            spectrum /= np.maximum(np.arange(len(spectrum)), 20) ** generator.uniform(0, 1.2)
+            piece = np.fft.irfft(spectrum, samples)
+            swell = np.interp(np.arange(samples), np.linspace(0, samples, 12), generator.normal(0, 2, 12))
+            piece = piece * 10 ** (swell / 20)
+        else:
+            pool = self.voices if kind > 0.88 else self.noises
+            piece = np.zeros(samples)
+            for _ in range(int(generator.integers(4, 8)) if kind > 0.88 else 1):
+                clip = pool[int(generator.integers(len(pool)))]
+                start = int(generator.integers(len(clip)))
+                piece += np.take(clip, np.arange(start, start + samples), mode="wrap")
+        return np.asarray(piece / np.sqrt((piece**2).mean() + 1e-15), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What stays the same from scene to scene: microphones, their responses, and the device's own processing."""
+
+    microphones_m: NDArray[np.float64]
+    response: Floats
+    compression: float
+    release_seconds: float
+    hiss_db: float
+    clips: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Rows (n, F), speech mask (n,), noise row, and the truth: distance, direct to reverberant ratio, RT60, SNR, gain."""
+
+    rows: Floats
+    speech: Mask
+    noise: Floats
+    truth: tuple[float, float, float, float, float]
+
+
+def draw_device(channels: int, generator: np.random.Generator) -> Device:
+    squeezed = generator.random() < 0.4
+    return Device(
+        draw_microphones(channels, generator),
+        device_response(channels, generator),
+        float(generator.uniform(0.2, 0.75)) if squeezed else 0.0,
+        float(np.exp(generator.uniform(np.log(0.05), np.log(0.6)))),
+        float(generator.uniform(30, 65)),
+        bool(generator.random() < 0.12),
+    )
+
+
+def draw_distance(generator: np.random.Generator) -> float:
+    return float(np.exp(generator.uniform(np.log(NEAREST_M), np.log(FARTHEST_M))))
+
+
+def draw_response(
+    device: Device, distance_m: float, generator: np.random.Generator, room: Shoebox | None = None
+) -> tuple[Shoebox, Rendered]:
+    """A response at a distance in the given room, or in one drawn until it is large enough."""
+    for _ in range(100):
+        drawn = room or draw_shoebox(generator)
+        placed = place(drawn, device.microphones_m, distance_m, generator)
+        if placed is not None:
+            return drawn, render(drawn, placed, generator)
+        room = None
+    raise InputError(f"no room holds a talker at {distance_m:.2f} m")
+
+
+def hear(
+    device: Device,
+    room: Shoebox,
+    heard: Rendered,
+    sounds: Sounds,
+    vad: Vad,
+    generator: np.random.Generator,
+    snr_range_db: tuple[float, float] = (-5, 30),
+) -> Scene:
+    """One scene at a device, in noise drawn from the range or, one time in six, hardly any."""
+    from scipy.signal import fftconvolve
+
+    dry = sounds.speech(generator)
+    speech = fftconvolve(dry[:, None], heard.response, axes=0)[: len(dry)]
+    spoken = speech[LEAD_FRAMES * FRAME :]
+    level = float(np.sqrt((spoken[:, 0] ** 2).mean() + 1e-15))
+    snr_db = 45.0 if generator.random() < 1 / 6 else float(generator.uniform(*snr_range_db))
+    pieces = [sounds.noise(len(dry), generator) for _ in range(int(generator.choice((1, 3, 6))))]
+    if len(device.microphones_m) == 1:
+        field = np.sum(pieces, axis=0)[:, None]
+    else:
+        field = diffuse_field(room, device.microphones_m, np.stack(pieces).astype(np.float64), generator)
+    field = field * (level / np.sqrt((field[:, 0] ** 2).mean() + 1e-15) * 10 ** (-snr_db / 20))
+    mixed = fftconvolve(speech + field, device.response, axes=0)[: len(dry)]
+    size = float(np.sqrt((mixed[:, 0] ** 2).mean() + 1e-15))
+    mixed += generator.normal(0, size * 10 ** (-device.hiss_db / 20), mixed.shape)
+    mixed = compressed(mixed / size, device.compression, device.release_seconds)
+    if device.clips:
+        limit = np.quantile(np.abs(mixed), generator.uniform(0.985, 0.9995))
+        mixed = np.clip(mixed, -limit, limit)
+    gain_db = float(generator.uniform(-46, -14))
+    samples = np.asarray(mixed * 10 ** (gain_db / 20), np.float32)
+    frames = samples[: FRAMES * FRAME].reshape(FRAMES, FRAME, -1)
+    mask = detected(frames[:, :, 0], vad)
+    rows = power_rows(frames)
+    level_db = 10 * np.log10(float((spoken[:, 0] ** 2).mean()) / level**2) + gain_db
+    truth = (heard.distance_m, heard.drr_db, float(room.rt60_seconds[1]), snr_db, level_db)
+    return Scene(rows, mask, rows[4 : LEAD_FRAMES - 3].mean(axis=0), truth)
+
+
+def compressed(samples: NDArray[np.float64], strength: float, release_seconds: float) -> NDArray[np.float64]:
+    """(n, channels) through a gain control: one gain for all channels, which takes back `strength` of every decibel; a
+    peak is followed at once, its end within the release time."""
+    if strength == 0:
+        return samples
+    step = 32
+    size = np.sqrt((samples[: len(samples) // step * step].reshape(-1, step, samples.shape[1]) ** 2).mean(axis=(1, 2)))
+    keep = float(np.exp(-step / RATE / release_seconds))
+    followed, now = np.empty(len(size)), 0.05
+    for place_, value in enumerate(size):
+        now = max(value, now * keep + value * (1 - keep))
+        followed[place_] = now
+    gain = np.maximum(followed, 0.03) ** -strength
+    smooth = np.interp(np.arange(len(samples)), (np.arange(len(size)) + 0.5) * step, gain)
+    return np.asarray(samples * smooth[:, None])
+
+
+def detected(frames: Floats, vad: Vad) -> Mask:
+    """Speech per frame (n, 512) as the session's detector has it, with its hysteresis, at a common level."""
+    vad.reset()
+    scaled = frames * (DETECTED_RMS / (float(np.sqrt((frames.astype(np.float64) ** 2).mean())) + 1e-12))
+    speaking, out = False, []
+    for frame in np.asarray(scaled, np.float32):
+        speaking = vad(np.ascontiguousarray(frame)) >= (0.35 if speaking else 0.5)
+        out.append(speaking)
+    return np.array(out, np.bool_)
+
+
+def channels_of_file(number: int) -> int:
+    """Half of the files are of one microphone, three tenths of two, the rest of three and four."""
+    return (1, 2, 1, 2, 1, 4, 1, 2, 1, 3)[number % 10]
+
+
+def train_scenes(sounds: Sounds, part: str, number: int, seed: int) -> list[Scene]:
+    """The scenes of one file, each with a device and a room of its own."""
+    generator = np.random.default_rng((seed, sorted(PARTS).index(part), number))
+    channels, vad, out = channels_of_file(number), Vad(), []
+    for _ in range(SCENES_A_FILE):
+        device = draw_device(channels, generator)
+        room, heard = draw_response(device, draw_distance(generator), generator)
+        out.append(hear(device, room, heard, sounds, vad, generator))
+    return out
+
+
+def device_scenes(sounds: Sounds, number: int, seed: int) -> list[Scene]:
+    """The scenes of one device: first its wearer's enrolment from one near place in one room, then talkers anywhere, half
+    of them in that room."""
+    generator = np.random.default_rng((seed, sorted(PARTS).index("calibration"), number))
+    channels, vad = channels_of_file(number), Vad()
+    device = draw_device(channels, generator)
+    own_m = float(np.exp(generator.uniform(np.log(0.05), np.log(0.7))))
+    room, heard = draw_response(device, own_m, generator)
+    out = [hear(device, room, heard, sounds, vad, generator, (12, 35)) for _ in range(ENROLMENT_SCENES)]
+    for place_ in range(SCENES_A_DEVICE - ENROLMENT_SCENES):
+        same = place_ % 2 == 0
+        there, heard = draw_response(device, draw_distance(generator), generator, room if same else None)
+        out.append(hear(device, there, heard, sounds, vad, generator))
+    return out
+
+
+def save(path: Path, scenes: list[Scene]) -> None:
+    temporary = path.with_name(path.name + ".part.npz")
+    np.savez(
+        temporary,
+        rows=np.stack([scene.rows for scene in scenes]),
+        speech=np.stack([scene.speech for scene in scenes]),
+        noise=np.stack([scene.noise for scene in scenes]),
+        truth=np.array([scene.truth for scene in scenes], np.float32),
+    )
+    os.replace(temporary, path)
+
+
+def files(part: str, scale: float = 1.0) -> Iterator[str]:
+    """Names of a part's files; `scale` below 1 makes fewer."""
+    each = SCENES_A_DEVICE if part == "calibration" else SCENES_A_FILE
+    for number in range(max(2, round(PARTS[part] * scale / each))):
+        yield f"{number:04d}.npz"
+
+
+def render_all(data: Path, out: Path, seed: int = SEED, scale: float = 1.0) -> None:
+    """Render every file of every part that is not there yet. Raises InputError when `data` has no voices or noises."""
+    for part in PARTS:
+        folder = out / part
+        folder.mkdir(parents=True, exist_ok=True)
+        missing = [name for name in files(part, scale) if not (folder / name).exists()]
+        sounds = Sounds(data, part) if missing else None
+        for done, name in enumerate(missing):
+            assert sounds is not None
+            number = int(name.removesuffix(".npz"))
+            if part == "calibration":
+                save(folder / name, device_scenes(sounds, number, seed))
+            else:
+                save(folder / name, train_scenes(sounds, part, number, seed))
+            print(f"{part}: {done + 1}/{len(missing)} files", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full count of scenes")
+    options = parser.parse_args(arguments)
+    render_all(options.data, options.out, options.seed, options.scale)
+
+
+if __name__ == "__main__":
+    main()

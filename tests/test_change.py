@@ -1,0 +1,172 @@
+"""Change of speaker through the real session: another's words are not the wearer's, and doubt mutes what cannot be undone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from voxgate.bench.change import _whose
+from voxgate.bench.change_words import TOOLS, KnownWords, Near, Spoken, words_of
+from voxgate.calib.clips import Clip
+from voxgate.calib.enrol import enrol
+from voxgate.calib.speech import find_speech
+from voxgate.calib.splices import Part, Spliced, levelled, render
+from voxgate.device.arrays import load_array
+from voxgate.device.blocks import AudioBlock
+from voxgate.models.events import Decision
+from voxgate.models.evidence import Floats
+from voxgate.models.extractors import Extractors, load_extractors
+from voxgate.models.profile import WearerProfile
+from voxgate.models.session import Session
+from voxgate.models.settings import FRAME, RATE, GateSettings
+from voxgate.models.tools.schema import ToolSet
+from voxgate.models.turns import Listener, Turn
+
+VOICES = Path(__file__).parent / "data" / "voices"
+SMALL = ToolSet((dataclasses.replace(TOOLS.tools[0], destructive=False),), "test")
+DRY = np.ones((1, 1), np.float32)
+
+
+@pytest.fixture(scope="module")
+def extractors() -> Extractors:
+    return load_extractors(None)
+
+
+def clip(name: str) -> Floats:
+    samples, rate = soundfile.read(VOICES / f"{name}.flac", dtype="float32")
+    assert rate == RATE
+    return np.asarray(samples, np.float32)
+
+
+def spoken(name: str, first: float = 0.0, past: float | None = None) -> Floats:
+    """Seconds [first, past) of a clip's speech, from its first word on, at RMS 1."""
+    samples = clip(name)
+    mask = find_speech(samples).mask
+    start = int(np.flatnonzero(mask)[0]) * FRAME
+    end = (int(np.flatnonzero(mask)[-1]) + 1) * FRAME
+    sound = levelled(samples, mask)[start:end]
+    return sound[round(first * RATE) : None if past is None else round(past * RATE)]
+
+
+@pytest.fixture(scope="module")
+def wearer(extractors: Extractors) -> WearerProfile:
+    clips = [Clip(f"enrol-{i}", clip(f"heart/enrol-{i}")[:, None], RATE) for i in (1, 2, 3, 4)]
+    return enrol("heart", clips, load_array("mono"), extractors.speaker).profile
+
+
+def scene(*parts: Part) -> Spliced:
+    hiss = np.random.default_rng(3).standard_normal((12 * RATE, 1)).astype(np.float32)
+    return render(parts, {"wearer": DRY, "bystander": DRY}, {}, hiss, 45.0)
+
+
+def decisions(
+    spliced: Spliced, extractors: Extractors, profile: WearerProfile, tools: ToolSet = TOOLS
+) -> list[Decision]:
+    recogniser = KnownWords(np.ascontiguousarray(spliced.samples[:, 0]), words_of(spliced.spans))
+    session = Session(
+        dataclasses.replace(extractors, recogniser=recogniser),
+        GateSettings(),
+        load_array("mono"),
+        tools,
+        source="scene",
+        rate=RATE,
+        profile=profile,
+        judge=Near(),
+    )
+    events = session.push(AudioBlock(spliced.samples, RATE, 0)) + session.finish()
+    return [event for event in events if isinstance(event, Decision) and event.status != "pending"]
+
+
+def acted(found: Sequence[Decision], spliced: Spliced, tool: str = "destructive") -> dict[str, int]:
+    counts: dict[str, int] = _whose(list(found), words_of(spliced.spans))["acted"][tool]
+    return counts
+
+
+def test_the_wearer_alone_acts(extractors: Extractors, wearer: WearerProfile) -> None:
+    for number in (1, 2, 3):
+        own = scene(Part("wearer", spoken(f"heart/command-{number}")))
+        assert acted(decisions(own, extractors, wearer), own)["wearer"] == len(words_of(own.spans))
+
+
+@pytest.mark.parametrize("other", ["joe", "kumo"])
+@pytest.mark.parametrize("head", [False, True])
+def test_a_bystanders_second_in_the_wearers_sentence_does_not_act(
+    extractors: Extractors, wearer: WearerProfile, other: str, head: bool
+) -> None:
+    own, tail = Part("wearer", spoken("heart/command-3")), Part("bystander", spoken(f"{other}/command-2", 0.0, 1.0))
+    spliced = scene(tail, own) if head else scene(own, tail)
+    assert "bystander" not in acted(decisions(spliced, extractors, wearer), spliced, "any")
+
+
+def test_half_a_second_hides_from_windows_but_not_from_the_change_model(
+    extractors: Extractors, wearer: WearerProfile
+) -> None:
+    own, tail = Part("wearer", spoken("heart/command-1")), Part("bystander", spoken("joe/command-2", 0.0, 0.5))
+    spliced = scene(own, tail)
+    without = dataclasses.replace(extractors, change=None)
+    assert acted(decisions(spliced, without, wearer), spliced, "any")["bystander"] > 0
+    found = decisions(spliced, extractors, wearer)
+    assert "bystander" not in acted(found, spliced, "any")
+    assert "unauthorised_words" in {reason for decision in found for reason in decision.reasons}
+
+
+def test_doubt_mutes_what_cannot_be_undone_and_nothing_else(extractors: Extractors, wearer: WearerProfile) -> None:
+    assert extractors.change is not None
+    own = scene(Part("wearer", spoken("heart/command-3")))
+    doubting = dataclasses.replace(extractors, change=dataclasses.replace(extractors.change, change=1e3, doubt=-1e3))
+    (destructive,) = decisions(own, doubting, wearer)
+    assert destructive.action == "mute" and destructive.reasons == ["low_confidence"] and destructive.text
+    assert acted([destructive], own, "any")["wearer"] == len(words_of(own.spans))
+    assert [d.action for d in decisions(own, doubting, wearer, SMALL)] == ["tool"]
+    sure = dataclasses.replace(extractors, change=dataclasses.replace(extractors.change, change=-1e3, doubt=-1e3))
+    (decision,) = decisions(own, sure, wearer, SMALL)
+    assert decision.action == "mute" and decision.reasons == ["unauthorised_words"]
+    assert all(word.wearer is not None and word.wearer < 0.91 for word in decision.words)
+
+
+def test_a_turn_shorter_than_its_array_can_tell_is_nobodys(extractors: Extractors, wearer: WearerProfile) -> None:
+    own = scene(Part("wearer", spoken("heart/command-3")))
+    array = load_array("mono").model_copy(update={"safe_turn_seconds": 4.0})
+    recogniser = KnownWords(np.ascontiguousarray(own.samples[:, 0]), words_of(own.spans))
+    session = Session(
+        dataclasses.replace(extractors, recogniser=recogniser), GateSettings(), array, TOOLS, source="scene", rate=RATE,
+        profile=wearer, judge=Near(),
+    )  # fmt: skip
+    events = session.push(AudioBlock(own.samples, RATE, 0)) + session.finish()
+    (decision,) = (event for event in events if isinstance(event, Decision))
+    assert decision.reasons == ["too_short", "unknown_speaker"]
+
+
+def test_speech_is_measured_against_the_noise_before_it() -> None:
+    generator = np.random.default_rng(4)
+    listener = Listener(GateSettings())
+    assert Turn(0).snr_db() is None
+    for index in range(60):
+        loud = index >= 30
+        samples = (generator.standard_normal(FRAME) * (0.1 if loud else 0.01)).astype(np.float32)
+        listener.hear(index, float(loud), samples, np.zeros(1, np.float32), frozenset())
+    turn = listener.turn
+    assert turn is not None
+    assert turn.snr_db() == pytest.approx(20, abs=0.5)
+    right = turn.split(20)
+    assert right.snr_db() == pytest.approx(20, abs=0.7) and len(right.powers) == right.frames
+    turn.noise_power = 0.0
+    assert turn.snr_db() == 60.0
+    turn.powers[-1] = float("nan")
+    assert turn.snr_db() is None
+
+
+def test_known_words_are_those_whose_middle_is_in_the_stretch() -> None:
+    sound = np.random.default_rng(5).standard_normal(10 * FRAME).astype(np.float32)
+    words = [Spoken("wearer", 0.0, 0.1), Spoken("wearer", 0.1, 0.2), Spoken("bystander", 0.2, 0.3)]
+    known = KnownWords(sound, words)
+    stretch = sound[2 * FRAME : 8 * FRAME]
+    text = known.decode(stretch).text
+    assert text.split()[0] == "note" and len(text.split()) == 2
+    aligned = known.align(stretch, text)
+    assert [round(word.t0 + 2 * FRAME / RATE, 3) for word in aligned if word.t0 is not None] == [0.1, 0.2]

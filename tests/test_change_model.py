@@ -1,0 +1,134 @@
+"""The change model's parts: pitch, stretches, what a word inherits, and a file that is refused when it does not fit."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voxgate.calib.fit_change import Stretches, fit, worst
+from voxgate.calib.splices import Part, dip, render
+from voxgate.device.errors import InputError
+from voxgate.models.changes import (
+    CHANGE_FILE,
+    END_FRAMES,
+    FEATURES,
+    MOST_MIDDLES,
+    ChangeModel,
+    Segment,
+    load_change_model,
+    pitches,
+    segments,
+    worst_of,
+)
+from voxgate.models.settings import FRAME, RATE
+from voxgate.models.speaker import SpeakerModel
+
+
+@pytest.mark.parametrize("hertz", [95.0, 140.0, 230.0, 310.0])
+def test_pitch_is_that_of_a_voice_like_tone(hertz: float) -> None:
+    time = np.arange(20 * FRAME) / RATE
+    tone = sum(np.sin(2 * np.pi * hertz * k * time) / k for k in range(1, 9))
+    found = pitches(tone.reshape(-1, FRAME).astype(np.float32))
+    assert np.nanmedian(found) == pytest.approx(math.log2(hertz), abs=0.03)
+    assert np.isfinite(found[1:]).all()
+
+
+def test_noise_has_no_pitch() -> None:
+    noise = np.random.default_rng(0).standard_normal((60, FRAME)).astype(np.float32)
+    assert np.isnan(pitches(noise)).mean() > 0.9
+
+
+@given(st.integers(0, 500))
+def test_stretches_lie_inside_and_reach_both_ends(count: int) -> None:
+    found = segments(count, Segment(0, count))
+    assert all(0 <= s.first < s.past <= count for s in found)
+    if count >= 60:
+        ends = {s.past - s.first for s in found if s.past == count}
+        starts = {s.past - s.first for s in found if s.first == 0}
+        assert ends == starts == set(END_FRAMES)
+    assert len(found) <= 2 * len(END_FRAMES) + MOST_MIDDLES + 1
+
+
+def test_the_middle_is_judged_where_the_call_is() -> None:
+    found = segments(200, Segment(90, 110))
+    middle = [s for s in found if s.first > 0 and s.past < 200]
+    assert middle and all(s.past > 90 and s.first < 110 for s in middle)
+    assert any(s.first <= 100 < s.past for s in middle)
+
+
+def test_a_word_inherits_the_worst_stretch_that_holds_half_of_it() -> None:
+    found = [Segment(0, 19), Segment(81, 100), Segment(90, 100)]
+    llrs = [-3.0, 1.0, 4.0]
+    assert worst_of(Segment(92, 98), found, llrs) == 4.0
+    assert worst_of(Segment(82, 90), found, llrs) == 1.0
+    assert worst_of(Segment(80, 92), found, llrs) == 1.0
+    assert worst_of(Segment(40, 50), found, llrs) is None
+
+
+def test_parts_sound_where_the_scene_says() -> None:
+    generator = np.random.default_rng(1)
+    one, two = (generator.standard_normal(RATE // 2).astype(np.float32) for _ in range(2))
+    responses = {"wearer": np.array([[1, 0]], np.float32), "bystander": np.array([[1, 1]], np.float32)}
+    scene = render([Part("wearer", one), Part("bystander", two, 0.2)], responses, {"bystander": -6.0}, None, 0.0)
+    alone = {"wearer": scene.samples[:, 0] - scene.samples[:, 1], "bystander": scene.samples[:, 1]}
+    for who, sound in alone.items():
+        t0, t1 = (round(t * RATE) for t in scene.of(who))
+        assert np.abs(np.concatenate((sound[:t0], sound[t1:]))).max() < 1e-4
+        assert np.sqrt(np.mean(sound[t0:t1] ** 2)) == pytest.approx(0.05 if who == "wearer" else 0.025, rel=0.1)
+    assert scene.of("bystander")[0] - scene.of("wearer")[1] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_pieces_are_cut_in_dips() -> None:
+    samples = np.random.default_rng(2).standard_normal(RATE).astype(np.float32)
+    samples[8200:8600] = 0
+    assert 8200 <= dip(samples, 8000) <= 8600
+
+
+def test_the_fit_finds_what_tells_two_voices_apart() -> None:
+    generator = np.random.default_rng(3)
+    scene = np.repeat(np.arange(200), 4)
+    other = (generator.random(800) < 0.4).astype(float)
+    features = generator.standard_normal((800, len(FEATURES)))
+    features[:, 1] -= 2.5 * other
+    mean, scale, layers = fit(Stretches(features, other, scene), seed=1)
+    llrs = ChangeModel(mean, scale, layers, 0.0, 0.0, {}).llr(features)
+    assert np.mean((llrs > 0) == (other > 0.5)) > 0.85
+    highest = worst(llrs, Stretches(features, other, scene), 201)
+    assert highest[0] == pytest.approx(llrs[:4].max()) and highest[200] == -np.inf
+
+
+def test_what_ships_belongs_to_the_speaker_model_that_ships() -> None:
+    model = load_change_model(SpeakerModel().encoder.sha256)
+    assert model is not None
+    assert model.change >= model.doubt
+    # Nothing learned may be upside down: far from the wearer and from the rest speaks for another voice.
+    usual, far = model.mean[None], model.mean[None].copy()
+    for name in ("to_source", "to_rest"):
+        far[0, FEATURES.index(name)] -= 2 * model.scale[FEATURES.index(name)]
+    assert model.llr(far)[0] > model.llr(usual)[0] + 1
+
+
+def test_another_encoder_has_no_change_model(tmp_path: Path) -> None:
+    assert load_change_model("0" * 64) is None
+    assert load_change_model("0" * 64, tmp_path / "none.json") is None
+
+
+@pytest.mark.parametrize("damage", ["not json", "features", "weights", "thresholds"])
+def test_a_damaged_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    facts = json.loads(CHANGE_FILE.read_text(encoding="utf-8"))
+    if damage == "features":
+        facts["features"] = facts["features"][::-1]
+    elif damage == "weights":
+        facts["layers"][0]["weights"][0][0] = math.nan
+    elif damage == "thresholds":
+        del facts["thresholds"]["doubt"]
+    path = tmp_path / "model.json"
+    path.write_text("{" if damage == "not json" else json.dumps(facts), encoding="utf-8")
+    with pytest.raises(InputError, match=r"model\.json"):
+        load_change_model(facts["model"]["sha256"], path)

@@ -1,0 +1,81 @@
+"""`voxgate train`: from recordings to a model folder, each step of which goes on where an earlier call stopped."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from voxgate.device.errors import InputError
+
+
+def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | None, seed: int | None) -> int:
+    """Render, train and export the robust speaker network; `data` holds recordings or rendered material.
+
+    The model folder is `<out>/speaker-robust`. With `minutes` the call may end before the training does: call it again.
+    Raises InputError when something is missing.
+    """
+    if data is None or not data.is_dir():
+        raise InputError(
+            f"{data or '--data'}: no folder with recordings; give the folder that holds librispeech-train and noise as --data"
+        )
+    try:
+        from voxgate.bench.speaker_material import render_with_synthesis
+        from voxgate.export.speaker_robust import make_model_folder
+        from voxgate.models.train.speaker import SEED, Recipe, train_speaker
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("voxgate"):
+            raise
+        raise InputError(f"training needs {error.name}: pip install 'voxgate[train]'") from error
+    seed = SEED if seed is None else seed
+    material = data
+    if not (data / "material.json").is_file():
+        material = out / "material"
+        print(f"material in {material}", file=sys.stderr, flush=True)
+        render_with_synthesis(data, material, seed)
+    run = out / "run"
+    recipe = Recipe()
+    if steps is not None:
+        recipe = replace(recipe, steps=steps, steps_an_epoch=min(steps, recipe.steps_an_epoch))
+    done = train_speaker(material, run, recipe, seed, minutes)
+    if not done:
+        print(f"the time is over; the same call goes on from {run}", file=sys.stderr)
+        return 0
+    print(make_model_folder(run, material, out / "speaker-robust"))
+    return 0
+
+
+def distance(data: Path | None, out: Path, steps: int | None, minutes: float | None, seed: int | None) -> int:
+    """Render, train, export and calibrate the near network; `data` holds recordings or rendered material.
+
+    The model folder is `<out>/near-room`. With `minutes` the training comes to its end within that time. Raises InputError when
+    something is missing.
+    """
+    if data is None or not data.is_dir():
+        raise InputError(
+            f"{data or '--data'}: no folder with recordings; give the folder that holds librispeech-train and noise as --data"
+        )
+    try:
+        from voxgate.calib.room_relative import calibrate
+        from voxgate.calib.room_rendering import render_all
+        from voxgate.export.distance import export_room
+        from voxgate.models.train.room import SEED, Recipe, train
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("voxgate"):
+            raise
+        raise InputError(f"training needs {error.name}: pip install 'voxgate[train]'") from error
+    seed = SEED if seed is None else seed
+    material = data
+    if not (data / "train" / "0000.npz").is_file():
+        material = out / "material"
+        print(f"material in {material}", file=sys.stderr, flush=True)
+        render_all(data, material, seed)
+    recipe = Recipe()
+    if steps is not None:
+        recipe = replace(recipe, steps=steps, steps_a_look=min(steps, recipe.steps_a_look))
+    train(material, out / "run", seed, minutes, recipe)
+    folder = out / "near-room"
+    export_room(out / "run", folder)
+    calibrate(material, folder, seed)
+    print(folder)
+    return 0
