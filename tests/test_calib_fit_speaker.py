@@ -71,7 +71,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, BandEn
         for name, conditions in CONDITIONS.items():
             patch.setattr(comparisons, name, conditions)
         facts = fit_voices(encoder, cohort, voices, noises, out, TEXTS, cache)
-    assert cache_file(cache, encoder).is_file()
+    written = cache_file(cache, encoder)
+    assert written is not None and written.is_file()
     return out, facts, encoder
 
 

@@ -33,7 +33,7 @@ from voxgate.models.speaker import SpeakerModel
 @pytest.mark.parametrize("hertz", [95.0, 140.0, 230.0, 310.0])
 def test_pitch_is_that_of_a_voice_like_tone(hertz: float) -> None:
     time = np.arange(20 * FRAME) / RATE
-    tone = sum(np.sin(2 * np.pi * hertz * k * time) / k for k in range(1, 9))
+    tone = np.sum([np.sin(2 * np.pi * hertz * k * time) / k for k in range(1, 9)], axis=0)
     found = pitches(tone.reshape(-1, FRAME).astype(np.float32))
     assert np.nanmedian(found) == pytest.approx(math.log2(hertz), abs=0.03)
     assert np.isfinite(found[1:]).all()

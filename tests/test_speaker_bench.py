@@ -77,9 +77,12 @@ def test_all_at_once_is_what_the_scorer_says(data: Path) -> None:
     sounds = [utterances[0][:RATE], utterances[-1][: RATE * 2]]
     pieces = [Stretch(("a",), 0, sound) for sound in sounds]
     for mode in bench.MODES:
-        centroids = [system.centroid([utterances[at]], mode) for at in (1, -2)]
+        made = [system.centroid([utterances[at]], mode) for at in (1, -2)]
+        centroids = [centroid for centroid in made if centroid is not None]
+        assert len(centroids) == 2
         found = bench.score_all(system, np.stack(centroids)[None], pieces, mode, 1.0, [12.0, None])
         for rows, sound, snr in zip(found, sounds, (12.0, None), strict=True):
+            assert rows is not None
             for row, centroid in zip(rows[0], centroids, strict=True):
                 scorer = CohortScorer(centroid, model.cohort, model.calibration, 0.6, bench.TABLES[mode])
                 score = scorer.score(model.encoder.embed(sound), 1.0, snr)

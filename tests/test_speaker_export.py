@@ -16,10 +16,11 @@ if importlib.util.find_spec("torch") is None:
 
 
 def test_export_matches_torch_at_every_length_and_batch(tmp_path: Path) -> None:
-    from voxgate.export.speaker import PARITY_BATCHES, PARITY_FRAMES, export_ge2e
+    from voxgate.export.graph import BATCHES, FRAMES
+    from voxgate.export.speaker import export_ge2e
 
     parity = export_ge2e(SPEAKER_FOLDER / "model.safetensors", tmp_path / "out")
-    assert len(parity) == len(PARITY_BATCHES) * len(PARITY_FRAMES) >= 10
+    assert len(parity) == len(BATCHES) * len(FRAMES) >= 10
     assert max(parity.values()) <= 1e-4
     exported, shipped = Ge2eEncoder(tmp_path / "out"), Ge2eEncoder()
     noise = np.random.default_rng(0).standard_normal(30_000).astype(np.float32)

@@ -65,7 +65,7 @@ def test_others_stand_outside_the_near_radius_that_the_profiles_state() -> None:
 
 def test_levelled_gains_undo_the_wearers_levels_on_one_side_only() -> None:
     levels = np.array([0.0, -12.0, -20.0])
-    kinds = {}
+    kinds: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for seed in range(40):
         kind, before, since = gains_between(3, levels, np.random.default_rng(seed))
         kinds.setdefault(kind, (before, since))
