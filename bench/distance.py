@@ -41,6 +41,8 @@ from voxgate.bench.scenes import (
     voices,
 )
 from voxgate.calib.room_rendering import detected
+from voxgate.calib.speech import Speech
+from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.room import RoomJudge, load_room_model, near_stats
 from voxgate.models.settings import FRAME, RATE
@@ -52,6 +54,8 @@ RADIUS_M = 0.9
 ENROLMENT_UTTERANCES = 3
 STRETCH_FRAMES, HOP_FRAMES = 47, 24
 LEAD_SECONDS = 0.8
+LONG_SECONDS = 4.0
+"""Utterances shorter than this are not heard in the simulated rooms."""
 UTTERANCES_A_PLACE = 1
 """Utterances at each distance of a simulated room, in each condition; each gives half a dozen stretches."""
 SELF_NOISE_DB = -55.0
@@ -122,10 +126,9 @@ class Bench:
     def detected(self, samples: Floats) -> NDArray[np.bool_]:
         return detected(_frames(samples)[:, :, 0], self._vad)
 
-    def spoken(self, samples: Floats, channel: int) -> Floats:
-        """The frames with speech of one channel, joined, (n,)."""
-        mono = samples[:, [channel]]
-        return np.asarray(_frames(mono)[self.detected(mono)].reshape(-1), np.float32)
+    def spoken(self, samples: Floats, channel: int) -> Speech:
+        """One channel and where its speech is."""
+        return Speech(samples[:, channel], self.detected(samples[:, [channel]]))
 
     def stretches(self, samples: Floats, enrolments: tuple[str, ...], hop: int) -> Iterator[dict[str, Any]]:
         """Scores of each stretch with enough speech: `absolute`, and one under each enrolment's name."""
@@ -223,8 +226,14 @@ def _measure(bench: Bench, item: Item, record: Record) -> None:
 
 
 def simulated_items(bench: Bench, rooms: list[SimulatedRoom], people: list[Voice]) -> Iterator[Item]:
-    """Talkers at the distances of every room, on one and two microphones, the wearer enrolled in the next room."""
-    long = [voice for voice in people if len(voice.samples) > 4 * RATE]
+    """One wearer a device at the distances of every room, on one and two microphones, enrolled in the next room with
+    utterances that are not tested: near and far have the same voice. Raises InputError when nobody said enough."""
+    long = _by_speaker([voice for voice in people if len(voice.samples) > LONG_SECONDS * RATE])
+    able = [clips for clips in long.values() if len(clips) > ENROLMENT_UTTERANCES]
+    if not able:
+        raise InputError(
+            f"no speaker with {ENROLMENT_UTTERANCES + 1} utterances of {LONG_SECONDS:g} s to enrol and to test"
+        )
     for number, room in enumerate(rooms):
         other = rooms[(number + 1) % len(rooms)]
         for channels in (1, 2):
@@ -232,7 +241,9 @@ def simulated_items(bench: Bench, rooms: list[SimulatedRoom], people: list[Voice
             enrolled = SimulatedRoom(other.name, other.rt60_seconds, other.responses, room.device)
             name = f"relative|{room.name}|{channels}"
             draw = generator_for(bench.seed, "enrolled", name)
-            clips = [long[int(draw.integers(len(long)))] for _ in range(ENROLMENT_UTTERANCES)]
+            own = able[int(draw.integers(len(able)))]
+            order = [own[place] for place in draw.permutation(len(own))]
+            clips, rest = order[:ENROLMENT_UTTERANCES], order[ENROLMENT_UTTERANCES:]
             response = enrolled.heard(OWN_M, channels)
             bench.enrol(name, [bench.hear(clip, response, f"{name}/{place}") for place, clip in enumerate(clips)])
             # Noise comes from as far as there is a place.
@@ -242,7 +253,7 @@ def simulated_items(bench: Bench, rooms: list[SimulatedRoom], people: list[Voice
                 for condition in CONDITIONS:
                     for take in range(UTTERANCES_A_PLACE):
                         identity = f"simulated {channels}/{room.name}/{distance:g}/{condition}/{take}"
-                        voice = long[int(generator_for(bench.seed, identity).integers(len(long)))]
+                        voice = rest[int(generator_for(bench.seed, identity).integers(len(rest)))]
                         near = distance in NEAR_DISTANCES_M
                         cell = f"simulated, {'one microphone' if channels == 1 else 'two microphones'}"
                         yield Item(
@@ -251,7 +262,8 @@ def simulated_items(bench: Bench, rooms: list[SimulatedRoom], people: list[Voice
 
 
 def glasses_items(bench: Bench, data: Path, people: list[Voice], limit: int | None) -> Iterator[Item]:
-    """Every test utterance from the mouth and, as another's, from a loudspeaker of the room."""
+    """`limit` utterances of each speaker (8 without it), none of them enrolled, from the mouth and, as another's, from a
+    loudspeaker of the room."""
     responses = Responses(data)
     by_speaker = _by_speaker(people)
     for room in responses.rooms:

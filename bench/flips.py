@@ -17,6 +17,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
+from voxgate.bench.scenes import TEST_NOISES
 from voxgate.calib.speaker_trials import add_noise, enrolment_pieces, read_noises
 from voxgate.calib.speech import find_speech
 from voxgate.calib.splits import calibration_speakers, training_speakers
@@ -37,7 +38,6 @@ LEAST_SECONDS = 6.0
 TRAINING_SET = "librispeech-train"
 TEST_SETS = ("librispeech-other", "lombard-grid-commands")
 TRAINING_NOISES = ("speech-commands", "room-silence")
-TEST_NOISES = ("noisex",)
 
 
 class InputEncoder(Protocol):

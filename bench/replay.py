@@ -13,6 +13,7 @@ import numpy as np
 from voxgate.bench.distance_scenes import NEAR_DISTANCES_M, OWN_M, SimulatedRoom, distances_of, loudspeaker
 from voxgate.bench.scenes import Voice, generator_for
 from voxgate.calib.rooms import Room, draw_array, response
+from voxgate.calib.speech import Speech
 from voxgate.device.arrays import load_array
 from voxgate.models.distance import make_signature, near_judge
 from voxgate.models.evidence import Floats, NearJudge, SpeakerScorer
@@ -40,9 +41,9 @@ class _Wearer:
             centroid, model.cohort, model.calibration, model.encoder.shortest_seconds
         )
 
-    def passes(self, speech: Floats) -> bool:
-        score = self._scorer.score(self._model.encoder.embed(speech), len(speech) / RATE)
-        return score.llr is not None and score.llr >= self._model.threshold_llr()
+    def passes(self, speech: Speech) -> bool:
+        score = self._scorer.score(self._model.encoder.embed(speech.voiced), speech.seconds, speech.snr_db)
+        return score.llr is not None and score.llr >= self._model.calibration.threshold
 
 
 def replay_items(
@@ -66,7 +67,7 @@ def replay_items(
             place = _Worn(bench, number) if array == "glasses-8" else _Table(bench, room, number, array)
             enrolled = clips[:ENROLMENT_UTTERANCES]
             heard = [place.hear(voice.samples, voice, False, f"{array}/{voice.id}") for voice in enrolled]
-            wearer = _Wearer(model, [bench.spoken(clip, place.channel) for clip in heard])
+            wearer = _Wearer(model, [bench.spoken(clip, place.channel).voiced for clip in heard])
             judge = place.judge(heard)
             for identity, source, voice in tests:
                 if identity in done:

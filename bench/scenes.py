@@ -21,6 +21,8 @@ from voxgate.models.settings import FRAME, RATE
 
 Mask = NDArray[np.bool_]
 
+TEST_NOISES = ("noisex",)
+"""Folders of backgrounds that nothing was trained or calibrated on: the only ones that figures of what ships may rest on."""
 MOUTH = "mouth"
 REFERENCE = 3
 """Microphone of the glasses at which levels are set: one of the two nearest the mouth."""
@@ -98,9 +100,9 @@ class Responses:
 
 
 class Noises:
-    """Background recordings, by name."""
+    """Background recordings, by name: the ones for tests unless other folders are named."""
 
-    def __init__(self, data: Path, folders: tuple[str, ...] = ("speech-commands", "noisex")) -> None:
+    def __init__(self, data: Path, folders: tuple[str, ...] = TEST_NOISES) -> None:
         paths = [path for folder in folders for path in sorted((data / "noise" / folder).glob("*.flac"))]
         if not paths:
             raise InputError(f"{data / 'noise'}: no backgrounds here; give the folder that holds noise as --data")

@@ -27,8 +27,9 @@ from voxgate.bench.enrolment_copies import centroid_with_copies, copy_vectors
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.resemblyzer import ResemblyzerEncoder
 from voxgate.bench.speaker_figures import draw, figures_of, tables
-from voxgate.bench.speaker_scenes import COMMANDS, READ, Scenes, Stretch, Utterance, read_utterances, snr_db, stretches
+from voxgate.bench.speaker_scenes import COMMANDS, READ, Scenes, Stretch, Utterance, read_utterances, stretches
 from voxgate.calib.embeddings import CachedEncoder, cache_file
+from voxgate.calib.speech import ratio_db
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.runtime import WEIGHTS
@@ -209,7 +210,7 @@ def _compare(
                         for piece in stretches(sounds, seconds, MOST_STRETCHES, joined=name == COMMANDS)
                         if f"{prefix}/{piece.name}/{piece.start}" not in record.done
                     ]
-                    snrs = [snr_db(piece.sound, heard[piece.utterances[0]].background) for piece in pieces]
+                    snrs = [ratio_db(piece.sound, heard[piece.utterances[0]].background) for piece in pieces]
                     scores = {
                         mode: score_all(system, voices[system.name][mode], pieces, mode, seconds, snrs)
                         for mode in MODES

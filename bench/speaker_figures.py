@@ -29,16 +29,17 @@ class Scores:
     enrolled: NDArray[np.intp]
     tested: NDArray[np.intp]
 
-    @property
-    def best(self) -> Reals:
-        """Likelihood ratios where there are such, else cosines."""
-        return self.llr if np.isfinite(self.llr).all() else self.cosine
+    def ranked(self, judged: bool) -> Reals:
+        """What comparisons are ranked by: likelihood ratios of a system that is `judged` by a threshold of them, else cosines.
+        An unknown one is below every other: nobody is accepted on it."""
+        values = self.llr if judged else self.cosine
+        return np.where(np.isfinite(values), values, -np.inf)
 
 
 def scores_of(items: Iterable[Item], mode: str) -> Scores | None:
     """Comparisons in some predictions; None when there are none."""
     rows = [
-        (pair[0], pair[1] if len(pair) > 1 else np.nan, item["tested"] == other, other, item["tested"])
+        (*(*pair, np.nan, np.nan)[:2], item["tested"] == other, other, item["tested"])
         for item in items
         for draw in item["scores"][mode]
         if draw is not None
@@ -71,25 +72,30 @@ def figures_of(predictions: list[Item], settings: dict[str, Any], seed: int, rou
 
 
 def figures_of_cell(scores: Scores, threshold: float | None, speakers: int, seed: int, rounds: int) -> dict[str, Any]:
-    """Rates of one cell with their intervals, counts and calibration."""
-    best = scores.best
-    targets, others = best[scores.same], best[~scores.same]
+    """Rates of one cell with their intervals, counts and calibration; `threshold` is None for a system without a model.
+
+    `unknown` comparisons are rejected, as the gate mutes them, and say nothing (0) where likelihood ratios are weighed.
+    """
+    ranked = scores.ranked(threshold is not None)
+    targets, others = ranked[scores.same], ranked[~scores.same]
     weights = drawn_weights(scores, speakers, seed, rounds)
-    rates = [_weighted_rates(best, scores.same, weights, threshold)]
+    rates = [_weighted_rates(ranked, scores.same, weights, threshold)]
     row: dict[str, Any] = {
         "speakers": speakers,
         "same": int(targets.size),
         "other": int(others.size),
+        "unknown": int(np.isneginf(ranked).sum()),
         "eer": _interval(equal_error_rate(targets, others), rates[0][0]),
         "eer_of_plain_cosine": round(equal_error_rate(scores.cosine[scores.same], scores.cosine[~scores.same]), 4),
     }
     if threshold is not None:
         accepts, rejects = error_rates(targets, others, threshold)
+        said = np.where(np.isfinite(ranked), ranked, 0.0)
         row |= {
             "false_accepts": _interval(accepts, rates[0][1]),
             "false_rejects": _interval(rejects, rates[0][2]),
-            "cllr_bits": round(cllr(targets, others), 4),
-            "brier": round(_brier(targets, others), 4),
+            "cllr_bits": round(cllr(said[scores.same], said[~scores.same]), 4),
+            "brier": round(_brier(said[scores.same], said[~scores.same]), 4),
         }
     return row
 
@@ -172,16 +178,18 @@ def _text(interval: dict[str, float | None]) -> str:
 
 
 def reliability(scores: Scores) -> list[tuple[float, float, int]]:
-    """How often the speaker is the same where the probability says so, at equal priors: (mean p, share same, count) a tenth."""
-    p = 1 / (1 + np.exp(-scores.llr))
-    weights = np.where(scores.same, 1 / max(scores.same.sum(), 1), 1 / max((~scores.same).sum(), 1))
+    """How often the speaker is the same where the probability says so, at equal priors: (mean p, share same, count) a tenth.
+    Unknown probabilities are left out."""
+    known = np.isfinite(scores.llr)
+    p, same = 1 / (1 + np.exp(-scores.llr[known])), scores.same[known]
+    weights = np.where(same, 1 / max(same.sum(), 1), 1 / max((~same).sum(), 1))
     place = np.minimum((p * BINS).astype(int), BINS - 1)
     found = []
     for number in range(BINS):
         marks = place == number
         total = weights[marks].sum()
         if total > 0:
-            share = float(weights[marks & scores.same].sum() / total)
+            share = float(weights[marks & same].sum() / total)
             found.append((float((p * weights)[marks].sum() / total), share, int(marks.sum())))
     return found
 

@@ -15,6 +15,7 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
+from voxgate.bench.scenes import TEST_NOISES
 from voxgate.calib.speaker_trials import add_noise, convolve
 from voxgate.calib.speech import background_power, find_speech
 from voxgate.device.errors import InputError
@@ -28,7 +29,6 @@ CONDITIONS = {
     COMMANDS: ("clean", "10 dB", "room", "room, 10 dB"),
 }
 """`room`: simulated, 0.5 s; `office`: measured, 0.32 s at 1.5 m; `apartment`: measured, place unknown."""
-NOISES = ("noisex/factory1.flac", "noisex/ISTS.flac")
 ROOMS = 12
 RT60_SECONDS = 0.5
 MOST_REFLECTIONS = 40
@@ -78,8 +78,8 @@ class Scenes:
 
     def __init__(self, data: Path, seed: int) -> None:
         self.seed = seed
-        paths = [data / "noise" / name for name in NOISES]
-        self._noises = {path.stem: soundfile.read(path, dtype="float32")[0] for path in paths if path.is_file()}
+        paths = [path for folder in TEST_NOISES for path in sorted((data / "noise" / folder).glob("*.flac"))]
+        self._noises = {path.stem: soundfile.read(path, dtype="float32")[0] for path in paths}
         office = sorted((data / "surrey-brir" / "roomA").glob("*.wav"))
         apartment = sorted((data / "dirha-ir").glob("*.wav"))
         self._responses: dict[str, list[tuple[str, Floats]]] = {
@@ -171,12 +171,6 @@ def stretches(voiced: list[tuple[str, Floats]], seconds: float, most: int, joine
         starts = range(0, sound.size - length + 1, length)[:most]
         found += [Stretch(names, start, sound[start : start + length]) for start in starts]
     return found
-
-
-def snr_db(piece: Floats, background: float | None) -> float | None:
-    """As a session measures it: power of the stretch over that of the frames without speech."""
-    power = float(np.mean(np.square(piece, dtype=np.float64)))
-    return float(10 * np.log10(power / background)) if background and power > 0 else None
 
 
 def _response(path: Path, channel: int) -> Floats:

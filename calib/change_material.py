@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from voxgate.calib.rooms import Room, draw_array, response
 from voxgate.calib.speaker_trials import through_device, tilt
-from voxgate.calib.speech import Speech, find_speech
+from voxgate.calib.speech import Speech, find_speech, ratio_db
 from voxgate.calib.splices import Part, levelled, piece, render
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
@@ -189,8 +189,6 @@ def _responses(condition: str, same: bool, generator: np.random.Generator) -> di
 
 def _snr_db(speech: Speech, positions: NDArray[np.intp]) -> float | None:
     """As a session measures it: speech frames against what came before the first of them."""
-    power = np.mean(np.square(speech.samples[: speech.mask.size * FRAME].reshape(-1, FRAME), dtype=np.float64), axis=1)
-    before = power[: max(0, positions[0] - 6)]
-    if len(before) < 3 or not before.mean() > 0:
-        return None
-    return float(10 * np.log10(power[positions].mean() / before.mean()))
+    frames = speech.samples[: speech.mask.size * FRAME].reshape(-1, FRAME)
+    before = np.square(frames[: max(0, positions[0] - 6)], dtype=np.float64)
+    return ratio_db(frames[positions], float(before.mean()) if len(before) >= 3 else None)

@@ -234,10 +234,6 @@ def joined(parts: list[Trials]) -> Trials:
     return Trials(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def chosen(trials: Trials, marks: Marks) -> Trials:
-    return Trials(*(getattr(trials, name)[marks] for name in Trials.__slots__))
-
-
 def reliability(llr: Reals, same: Marks, weights: Reals, bins: int = 10) -> list[dict[str, Any]]:
     """How often the answer is `same` where the probability says so: at equal priors, one row a tenth of probability."""
     p = 1 / (1 + np.exp(-llr))

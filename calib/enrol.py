@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from voxgate.device.arrays import ArrayProfile
 from voxgate.device.errors import InputError, VoxgateError
 from voxgate.device.health import breaks_array, check_channels
 from voxgate.models.distance import make_signature, near_judge, near_stats
-from voxgate.models.evidence import Floats, Signature
+from voxgate.models.evidence import Floats, Signature, SpeakerScore
 from voxgate.models.profile import WearerProfile
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.speaker import CohortScorer, SpeakerModel, centroid_of
@@ -26,7 +27,8 @@ LEAST_CLIP_SECONDS = 1.0
 """Speech in one clip; a d-vector of less is too loose to enrol."""
 LEAST_TOTAL_SECONDS = 4.0
 """Speech in all accepted clips together."""
-LEAST_SNR_DB = 10.0
+LEAST_SNR_DB = 10 * math.log10(1 + 10)
+"""As `calib.speech.ratio_db`, 10.4: frames with speech hold the noise too, so the speech itself is 10 dB above it."""
 LEAST_LEVEL_DBFS = -60.0
 MOST_CLIPPED_SHARE = 1e-3
 CLIPPED_AT = 0.999
@@ -187,7 +189,7 @@ def _examine(clip: Clip, array: ArrayProfile, vad: Vad) -> _Candidate:
         candidate.refuse(f"clipped ({report.clipped_share:.1%} of the speech at full scale): lower the input level")
     elif report.snr_db is not None and report.snr_db < LEAST_SNR_DB:
         candidate.refuse(
-            f"too noisy ({report.snr_db:.0f} dB, at least {LEAST_SNR_DB:g} dB needed): record in a quieter place"
+            f"too noisy ({report.snr_db:.1f} dB, at least {LEAST_SNR_DB:.1f} dB needed): record in a quieter place"
         )
     return candidate
 
@@ -233,7 +235,8 @@ def _refuse_copies(candidates: list[_Candidate]) -> None:
 def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> int:
     """Score each clip against the others; refuse the worst until none is more likely another voice than this one.
 
-    Two clips that disagree are both refused: nobody can tell which is the wearer's. Returns how many were refused.
+    Two clips that disagree are both refused: nobody can tell which is the wearer's; so is a clip whose score is unknown.
+    Returns how many were refused for another voice.
     """
     refused = 0
     while True:
@@ -243,13 +246,20 @@ def _refuse_outliers(candidates: list[_Candidate], speaker: SpeakerModel) -> int
         for candidate in good:
             others = [other.embedding for other in good if other is not candidate and other.embedding is not None]
             centroid = centroid_of(others)
-            if centroid is None:
-                continue
-            scorer = CohortScorer(centroid, speaker.cohort, speaker.calibration, speaker.encoder.shortest_seconds)
-            score = scorer.score(candidate.embedding, candidate.report.speech_seconds, candidate.report.snr_db)
+            score = SpeakerScore()
+            if centroid is not None:
+                scorer = CohortScorer(centroid, speaker.cohort, speaker.calibration, speaker.encoder.shortest_seconds)
+                score = scorer.score(candidate.embedding, candidate.report.speech_seconds, candidate.report.snr_db)
             candidate.report = replace(candidate.report, leave_one_out_llr=score.llr)
-        worst = min(good, key=lambda candidate: candidate.report.leave_one_out_llr or 0.0)
-        if (worst.report.leave_one_out_llr or 0.0) >= 0:
+        known = [(llr, place) for place, one in enumerate(good) if (llr := one.report.leave_one_out_llr) is not None]
+        if len(known) < len(good):
+            for candidate in good:
+                if candidate.report.leave_one_out_llr is None:
+                    candidate.refuse("its voice could not be compared with that of the other clips: record it again")
+            continue
+        lowest, place = min(known)
+        worst = good[place]
+        if lowest >= 0:
             return refused
         if len(good) == 2:
             for candidate, other in (good, good[::-1]):

@@ -212,9 +212,15 @@ def fit_voices(
 ) -> dict[str, Any]:
     """Write `cohort.safetensors` and `calibration.json` into a model folder; returns what the latter holds.
 
-    `texts` says in words what the `cohort` and the `voices` are. Raises InputError when fewer than ten voices hold enough
-    speech to be enrolled.
+    `texts` says in words what the `cohort` and the `voices` are. Raises InputError when a speaker is in both, or when fewer
+    than ten voices hold enough speech to be enrolled.
     """
+    both = sorted({voice.speaker for voice in cohort_voices} & {voice.speaker for voice in voices})
+    if both:
+        raise InputError(
+            f"{len(both)} speakers are in the cohort and in the calibration ({', '.join(both[:3])}): a voice that is its own "
+            "stranger spoils both, so leave them out of one"
+        )
     wearers = sum(voice.wearer for voice in voices)
     if wearers < LEAST_WEARERS:
         raise InputError(f"{wearers} voices with enough speech to enrol, at least {LEAST_WEARERS} are needed")

@@ -3,8 +3,9 @@
 A scene is one talker at one place in one drawn room, heard by a drawn device with noise, its own gain control and limits,
 and kept as rows of powers (`models.room_features`) with the detector's speech mask, the noise row and what is true of it.
 Level, noise, effort and device are drawn apart from distance. OUT gets a folder a part: `train` (training voices, a device
-a scene), `development` (its voices, a noise that training has not), and `calibration` (its voices; a dozen scenes a device,
-the first of them the wearer's enrolment). Files that are there are kept, so that an interrupted run goes on.
+a scene), `development` (its voices, training's noises and one that training has not), and `calibration` (its voices; 14 scenes
+a device, the first four in the place of an enrolment: one near place in one room and clips of anybody, since what is learned
+from them is the device and the place, not the voice). Files that are there are kept, so that an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from voxgate.calib.room_responses import (
     render,
 )
 from voxgate.calib.speaker_trials import stretch, tilt
-from voxgate.calib.splits import calibration_speakers, development_speakers, training_speakers
+from voxgate.calib.splits import HELD_OUT_NOISE, calibration_speakers, development_speakers, training_speakers
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.room_features import power_rows
@@ -45,7 +46,6 @@ SCENES_A_FILE = 50
 LEAD_FRAMES, SPEECH_FRAMES = 24, 112
 """Frames before the speech (0.77 s), where the noise row is learned, and of speech (3.6 s)."""
 FRAMES = LEAD_FRAMES + SPEECH_FRAMES
-HELD_OUT_NOISE = "running_tap"
 PARTS = {"train": 8000, "development": 400, "calibration": 1680}
 """Scenes of each part."""
 ENROLMENT_SCENES, SCENES_A_DEVICE = 4, 14
@@ -238,8 +238,8 @@ def train_scenes(sounds: Sounds, part: str, number: int, seed: int) -> list[Scen
 
 
 def device_scenes(sounds: Sounds, number: int, seed: int) -> list[Scene]:
-    """The scenes of one device: first its wearer's enrolment from one near place in one room, then talkers anywhere, half
-    of them in that room."""
+    """The scenes of one device: first, for an enrolment, clips of any voices from one near place in one room, then any
+    voices anywhere, half of them in that room. Who speaks is drawn anew for every scene."""
     generator = np.random.default_rng((seed, sorted(PARTS).index("calibration"), number))
     channels, vad = channels_of_file(number), Vad()
     device = draw_device(channels, generator)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from voxgate.calib.rooms import Room, draw_array, response
 from voxgate.calib.speech import find_levelled_speech
-from voxgate.calib.splits import development_speakers, training_speakers
+from voxgate.calib.splits import HELD_OUT_NOISE, development_speakers, training_speakers
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.runtime import write_json
@@ -30,7 +30,6 @@ from voxgate.models.vad import Vad
 
 SEED = 20261130
 VERSION = 1
-DEVELOPMENT_NOISES = ("running_tap",)
 PLANE_WAVE_ROOMS = 280
 IMAGE_ROOMS = 120
 WORN_ROOMS = 60
@@ -117,14 +116,14 @@ def _save_sounds(path: Path, sounds: list[tuple[dict[str, Any], Floats]]) -> lis
 def _read_noises(folder: Path) -> list[tuple[dict[str, Any], Floats]]:
     """Household noise and room silence, the free parts of the noise folder. Raises InputError when there is none."""
     paths = [path for name in ("speech-commands", "room-silence") for path in sorted((folder / name).glob("*.flac"))]
-    if not any(path.stem not in DEVELOPMENT_NOISES for path in paths):
+    if not any(path.stem != HELD_OUT_NOISE for path in paths):
         raise InputError(f"{folder}: no noise to train with (speech-commands/*.flac, room-silence/*.flac)")
     found = []
     for path in paths:
         samples, rate = soundfile.read(path, dtype="float32")
         if rate != RATE or samples.ndim != 1:
             raise InputError(f"{path}: expected mono at {RATE} Hz")
-        role = "development" if path.stem in DEVELOPMENT_NOISES else "train"
+        role = "development" if path.stem == HELD_OUT_NOISE else "train"
         found.append(({"name": path.stem, "kind": path.parent.name, "role": role}, samples))
     return found
 

@@ -17,7 +17,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from voxgate.calib.rooms import Room, draw_array, response
-from voxgate.calib.speech import Speech, background_power, find_speech
+from voxgate.calib.speech import Speech, background_power, find_speech, ratio_db
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
@@ -63,11 +63,9 @@ class Heard:
     noise_power: float | None
 
     def snr_db(self, piece: Floats) -> float:
-        """As a session measures it: power of the stretch over that of frames without speech, dB; NaN when unknown."""
-        power = float(np.mean(np.square(piece, dtype=np.float64)))
-        if not self.noise_power or not power > 0:
-            return float("nan")
-        return float(10 * np.log10(power / self.noise_power))
+        """`ratio_db` of a stretch of the speech, NaN when unknown."""
+        found = ratio_db(piece, self.noise_power)
+        return float("nan") if found is None else found
 
 
 def read_voices(

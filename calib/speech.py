@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,18 +36,23 @@ class Speech:
 
     @property
     def snr_db(self) -> float | None:
-        """Power of the frames with speech over that of the frames without, dB; None when either is missing or zero.
-
-        Frames within 100 ms of speech are left out of the noise: onsets and reverberation live there.
-        """
-        noise = background_power(self.samples, self.mask)
-        speech = np.mean(np.square(self._frames()[self.mask], dtype=np.float64)) if self.mask.any() else 0.0
-        if not noise or not speech:
-            return None
-        return float(10 * np.log10(max(speech / noise - 1, 1e-3)))
+        """`ratio_db` of the frames with speech to those without, of which the ones within 100 ms of speech are left out."""
+        return ratio_db(self.voiced, background_power(self.samples, self.mask))
 
     def _frames(self) -> Floats:
         return self.samples[: self.mask.size * FRAME].reshape(-1, FRAME)
+
+
+def ratio_db(speech: Floats, noise_power: float | None) -> float | None:
+    """The signal-to-noise ratio that the speaker scorer knows, dB: mean power of frames with speech (n,) over the mean power
+    of frames without, as a session measures it. The noise within the speech is not subtracted.
+
+    None when there is no speech, or when either power is unknown, zero or not finite.
+    """
+    power = float(np.mean(np.square(speech, dtype=np.float64))) if speech.size else 0.0
+    if noise_power is None or not (0 < power < math.inf and 0 < noise_power < math.inf):
+        return None
+    return float(10 * np.log10(power / noise_power))
 
 
 def background_power(samples: Floats, mask: NDArray[np.bool_]) -> float | None:

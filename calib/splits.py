@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+HELD_OUT_NOISE = "running_tap"
+"""The background, by the name of its file, that no network hears while it trains: it decides like the development speakers."""
+
 
 def training_speakers(names: Iterable[str]) -> list[str]:
     """Speakers whose voices networks are trained on, of all those in the training set."""

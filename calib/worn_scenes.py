@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from voxgate.calib.near_scenes import Mask, Material, frames_of, sound, speech_level, through, through_all
 from voxgate.calib.rooms import Room, SimulatedArray, draw_array, draw_room, reseated, response
-from voxgate.calib.splits import calibration_speakers, development_speakers, training_speakers
+from voxgate.calib.splits import HELD_OUT_NOISE, calibration_speakers, development_speakers, training_speakers
 from voxgate.device.arrays import load_array
 from voxgate.models.evidence import Floats, Signature
 from voxgate.models.settings import FRAME, RATE
@@ -27,7 +27,6 @@ from voxgate.models.vad import Vad
 NEAR_RADIUS_M = load_array("glasses-8").near_radius_m
 """Talkers other than the wearer stand outside the near radius that the profiles of worn arrays state."""
 FARTHEST_M = 5.0
-HELD_OUT_NOISE = "running_tap"
 """Background that no scene for training holds."""
 LENGTHS_SECONDS = (0.26, 0.32, 0.6, 0.6, 0.6, 1.2, 2.0)
 """Words, windows, blocks and whole turns: what the session judges."""

@@ -48,10 +48,6 @@ class AudioBlock:
         return self.start + int(self.samples.shape[0])
 
     @property
-    def start_seconds(self) -> float:
-        return self.start / self.rate
-
-    @property
     def end_seconds(self) -> float:
         return self.end / self.rate
 

@@ -60,13 +60,6 @@ def fitted(
     return found.astype(np.int8), scale.astype(np.float32)
 
 
-def output_error(weights: Reals, numbers: NDArray[np.int8], scale: NDArray[np.float32], moments: Reals) -> float:
-    """Root mean square of what rounding does to the outputs, as a share of the outputs' own."""
-    error = numbers * scale[:, None].astype(np.float64) - weights
-    power = np.einsum("ij,jk,ik->", weights, moments, weights)
-    return float(np.sqrt(np.einsum("ij,jk,ik->", error, moments, error) / power))
-
-
 def _best_scale(weights: Reals, power: Reals, largest: int, most_a_pair: int | None) -> Reals:
     top = np.abs(weights).max(axis=1)
     best, scale = np.full(len(weights), np.inf), _scale_of(top, largest)

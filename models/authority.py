@@ -124,6 +124,11 @@ class InitiatorAuthority:
         return llr is None or llr > self.speaker.calibration.change_threshold
 
 
+def is_founding(score: SpeakerScore) -> bool:
+    """Whether a turn made its speaker the source: so by definition, and compared with nothing that could have told another."""
+    return score.p is not None and score.llr is None
+
+
 def make_authority(
     speaker: SpeakerModel, profile: WearerProfile | None, forced: bool, initiator_seconds: float
 ) -> Authority:

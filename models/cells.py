@@ -47,6 +47,9 @@ ECHO_SHARE = 3e-3
 OWN_FLOOR_SHARE = 1e-3
 """A microphone's noise is at least this share of its mean power: no claim of more than 30 dB."""
 
+MOST_TENSOR_VALUE = 200.0
+"""Levels are tens of dB, phases and coherences at most about one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -68,11 +71,16 @@ class Template:
         """Raises KeyError or ValueError for tensors that are missing or do not fit together."""
         tensors, channels = signature.tensors, signature.channels
         place = _layout(channels)
+        phases, pairs = (BANDS, channels), (BANDS, channels, channels)
+        shapes = {"level_db": phases, "phase_real": phases, "phase_imag": phases}
+        for name, shape in (shapes | {"coherence_real": pairs, "coherence_imag": pairs}).items():
+            if tensors[name].shape != shape:
+                raise ValueError(f"{name} has shape {tensors[name].shape}, not {shape}")
+            if not np.abs(tensors[name]).max() <= MOST_TENSOR_VALUE:
+                raise ValueError(f"{name} holds values that no microphone gives")
         real = tensors["coherence_real"][:, place.first, place.second]
         imag = tensors["coherence_imag"][:, place.first, place.second]
         power = 10 ** (tensors["level_db"] / 10)
-        if power.shape != (BANDS, channels):
-            raise ValueError(f"levels have shape {power.shape}, not {(BANDS, channels)}")
         weight = np.hypot(real, imag) + np.float32(1e-6)
         return Template(
             channels=channels,

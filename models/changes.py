@@ -33,8 +33,13 @@ CHANGE_FILE = WEIGHTS / "change" / "model.json"
 END_FRAMES = (10, 19, 26, 38)
 """Lengths of speech at either end of a turn that are judged: 0.3, 0.6, 0.8 and 1.2 s."""
 MIDDLE_FRAMES, MIDDLE_STEP, MOST_MIDDLES = 19, 9, 10
+"""Stretches of the middle and their distance, which grows where there would be more of them, though never past their length."""
 LEAST_REST_FRAMES = 12
 """Speech (0.4 s) that must be left beside a stretch for a comparison."""
+LEAST_FRAMES = MIDDLE_FRAMES + LEAST_REST_FRAMES
+"""Shorter turns (below 1.0 s of speech) are not judged: nothing in them is long enough to compare with."""
+OVERLAP_FRAMES = 2
+"""Stretches that share no more than this are beside each other."""
 NEARLY = 0.85
 FEATURES = (
     "to_source", "to_rest", "rest_to_source", "below_others", "no_source",
@@ -60,15 +65,25 @@ class Sound:
 
 
 def segments(count: int, span: Segment) -> list[Segment]:
-    """The stretches of `count` speech frames that are judged; in the middle those that meet `span`."""
+    """The stretches of `count` speech frames that are judged; in the middle those that meet `span`.
+
+    Of `LEAST_FRAMES` and the two counts after it up to three frames in the middle stay out (0.1 s); of more, none of the span.
+    """
     found = []
     for length in END_FRAMES:
         if length + LEAST_REST_FRAMES <= count:
             found += [Segment(count - length, count), Segment(0, length)]
+    length = count - MIDDLE_FRAMES + OVERLAP_FRAMES
+    if LEAST_FRAMES <= count < END_FRAMES[2] + MIDDLE_FRAMES - OVERLAP_FRAMES and length not in END_FRAMES:
+        # Ends of those lengths share too much to be compared, or leave a gap: the longest that have 0.6 s beside them.
+        found += [Segment(count - length, count), Segment(0, length)]
     first, last = MIDDLE_STEP, count - MIDDLE_FRAMES - MIDDLE_STEP
     first, last = max(first, span.first - MIDDLE_FRAMES // 2), min(last, span.past - MIDDLE_FRAMES // 2)
-    step = max(MIDDLE_STEP, math.ceil((last - first) / MOST_MIDDLES))
-    return found + [Segment(place, place + MIDDLE_FRAMES) for place in range(first, last + 1, step)]
+    step = min(MIDDLE_FRAMES, max(MIDDLE_STEP, math.ceil((last - first) / MOST_MIDDLES)))
+    places = list(range(first, last + 1, step))
+    if places and places[-1] + MIDDLE_FRAMES < min(span.past, count - MIDDLE_FRAMES):
+        places.append(last)
+    return found + [Segment(place, place + MIDDLE_FRAMES) for place in places]
 
 
 def evidence(
@@ -123,7 +138,7 @@ def evidence(
 
 
 def _apart(one: Segment, other: Segment) -> bool:
-    return one.past <= other.first + 2 or one.first >= other.past - 2
+    return one.past <= other.first + OVERLAP_FRAMES or one.first >= other.past - OVERLAP_FRAMES
 
 
 def _embed(encoder: SpeakerEncoder, frames: Floats) -> Floats | None:
@@ -216,8 +231,9 @@ class ChangeModel:
 
 
 def worst_of(place: Segment, found: Sequence[Segment], llrs: Sequence[float]) -> float | None:
-    """The highest of the ratios of stretches that hold at least half of a word's speech frames; None without one."""
-    half = (place.past - place.first) / 2
+    """The highest of the ratios of stretches that hold at least half of a word's speech frames, or that a long word fills to
+    the half; None without one."""
+    half = min(place.past - place.first, MIDDLE_FRAMES) / 2
     held = [
         llr for s, llr in zip(found, llrs, strict=True) if min(s.past, place.past) - max(s.first, place.first) >= half
     ]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from voxgate.device.errors import InputError
-from voxgate.models.authority import Authority, Voice
+from voxgate.models.authority import Authority, Voice, is_founding
+from voxgate.models.changes import LEAST_FRAMES
 from voxgate.models.events import Decision, SpokenWord, strongest_first
 from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, WordsLost
 from voxgate.models.extractors import Extractors
@@ -23,6 +24,10 @@ from voxgate.models.turns import Turn
 LEAST_MEAN_LOGPROB = -1.5
 """Words whose tokens have a lower mean log-probability are not trusted. Of 78 synthesised commands that were understood
 rightly in 5 to 40 dB of household noise none lies below it, and 8 % lie below -1 (docs/experiments.md)."""
+
+FOUNDING_DOUBT = 0.0
+"""In a turn that makes its own speaker the source, a call that writes needs each word to be rather the same voice than another.
+No known voice vouches for it, so the threshold is where the likelihood ratio says neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +197,10 @@ class Decider:
             reasons.add("unauthorised_words")
         if not heard.decoded.mean_logprob >= LEAST_MEAN_LOGPROB:
             reasons.add("low_confidence")
-        if not reasons and self._destroys(understood) and self._doubtful(inherited[first:past]):
+        founding = is_founding(evidence.speaker)
+        risky = self._destroys(understood) or (founding and self._writes(understood))
+        must_know = founding or turn.speech_frames >= LEAST_FRAMES
+        if not reasons and risky and self._doubtful(inherited[first:past], founding, must_know):
             reasons.add("low_confidence")
         if self.learned_gate is not None:
             reasons |= self.learned_gate.reasons(evidence, words, understood)
@@ -239,10 +247,21 @@ class Decider:
         tool = self.tools.get(understood.tool) if understood.kind == "tool" and understood.tool else None
         return tool is not None and tool.destructive
 
-    def _doubtful(self, words: Sequence[Inherited]) -> bool:
-        """Whether another voice is merely possible anywhere from the first to the last word of a call."""
+    def _writes(self, understood: Understood) -> bool:
+        tool = self.tools.get(understood.tool) if understood.kind == "tool" and understood.tool else None
+        return tool is not None and tool.writes
+
+    def _doubtful(self, words: Sequence[Inherited], founding: bool, must_know: bool) -> bool:
+        """Whether another voice is merely possible anywhere from the first to the last word of a call.
+
+        `must_know`: a word that could not be judged is doubtful too. Turns that are too short for it are told by their place
+        and by the whole voice; one that is `founding` its own authority has no known voice to be told by.
+        """
         model = self.extractors.change
-        return model is not None and any(w.change_llr is not None and w.change_llr > model.doubt for w in words)
+        if model is None or self.granted:
+            return False
+        doubt = min(model.doubt, FOUNDING_DOUBT) if founding else model.doubt
+        return any(must_know if w.change_llr is None else not w.change_llr <= doubt for w in words)
 
     def _authorised(self, word: SpokenWord) -> bool:
         return (

@@ -40,6 +40,7 @@ class DriftWatch:
     _level_db: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     _weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     _agreement: float = 0.0
+    _agreement_weight: float = 0.0
 
     def hear(self, turn: Turn, decision: Decision, near_threshold: float) -> None:
         """Take a turn that is over, when its voice is certainly the wearer's and nothing is wrong with its sound."""
@@ -60,26 +61,29 @@ class DriftWatch:
             return
         if not near and spread_db(spoken, noise) < MOUTH_SPREAD_DB:
             return
-        if not self._frames:
-            self._level_db, self._weight = np.zeros(channels), np.zeros(channels)
         mean = spoken.mean(axis=0)
         power = np.maximum(powers(mean).astype(np.float64), TINY)
         quiet = np.zeros_like(power) if noise is None else np.maximum(powers(noise).astype(np.float64), 0)
         clear = (power > DRIFT_LEAST_RATIO * quiet) & (power > 1e-6 * power.max())
+        several = clear & (clear.sum(axis=1, keepdims=True) > 1)
+        if not several.any():
+            return  # nothing but noise, which says nothing about the microphones
+        if not self._frames:
+            self._level_db, self._weight = np.zeros(channels), np.zeros(channels)
         found = 10 * np.log10(np.maximum(power - quiet, LEAST_SHARE * power))
         known = self.signature.tensors["level_db"].astype(np.float64)
         # Against the mean over the microphones that are clear in the band, in both.
         count = np.maximum(clear.sum(axis=1, keepdims=True), 1)
         change = (found - known) - np.where(clear, found - known, 0).sum(axis=1, keepdims=True) / count
-        several = clear & (count > 1)
         self._level_db += len(spoken) * np.where(several, change, 0).sum(axis=0)
         self._weight += len(spoken) * several.sum(axis=0)
         wanted = np.asarray(
             self.signature.tensors["coherence_real"] + 1j * self.signature.tensors["coherence_imag"], np.complex64
         )
         matrix = cross_power(mean) if noise is None else cross_power(mean) - cross_power(noise)
-        fit = phase_fit(coherence_of(matrix), wanted)[clear.any(axis=1)]
-        self._agreement += len(spoken) * float(fit.mean() if len(fit) else 0.0)
+        fit = phase_fit(coherence_of(matrix), wanted)[several.any(axis=1)]
+        self._agreement += len(spoken) * float(fit.sum())
+        self._agreement_weight += len(spoken) * len(fit)
         self._frames += len(spoken)
 
     @property
@@ -94,7 +98,7 @@ class DriftWatch:
     @property
     def agreement(self) -> float | None:
         """Agreement of the pairs' phases with the signature's, 1 for the very same; None before there was speech enough."""
-        return self._agreement / self._frames if self._frames >= DRIFT_LEAST_FRAMES else None
+        return self._agreement / self._agreement_weight if self._frames >= DRIFT_LEAST_FRAMES else None
 
     @property
     def moved(self) -> bool:

@@ -19,7 +19,7 @@ def load_encoder(folder: Path) -> SpeakerEncoder:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = config.get("kind", "ge2e")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder}: not a speaker model ({error}); export the model again") from error
     if kind == "ge2e":
         return Ge2eEncoder(folder)

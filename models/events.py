@@ -11,8 +11,6 @@ VERSION = 1
 MACHINE_FIELDS = frozenset({"compute_ms", "audio_age_ms", "rtf"})
 """Fields that depend on the machine; two runs are compared without them."""
 
-_EXACT_FIELDS = frozenset({"params", "normalised"})
-
 REASONS = (
     "fault", "overload", "words_lost", "silent_input", "dead_channel", "own_playback", "no_speech", "other_speaker",
     "far_field", "too_short", "unknown_speaker", "unauthorised_words", "self_talk", "side_talk", "not_addressed", "no_request",

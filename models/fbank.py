@@ -1,8 +1,8 @@
 """SpeechBrain's `Fbank` in numpy: decibels of triangular mel filters over power, for networks that were trained on them.
 
 It differs from the GE2E front end in nearly everything: a Hamming window, the scale 2595 log10(1 + f / 700) of O'Shaughnessy
-(1987), filters of equal height, whose two sides are as wide as the distance to the centre above, and decibels cut at `top_db`
-below the loudest value of the recording.
+(1987), filters of equal height, whose two sides are both as wide as the distance to the centre below (of the first: to the
+lowest frequency), and decibels cut at `top_db` below the loudest value of the recording.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.mel import MelParameters, mel_frames, to_level
 from voxgate.models.runtime import WEIGHTS, ModelFolder
+from voxgate.models.settings import RATE
 
 SPEAKER_FOLDER = WEIGHTS / "speaker-robust"
 
@@ -36,8 +38,11 @@ class Ge2eEncoder:
             self._parameters = MelParameters(rate=model.config["rate"], **model.config["mel"])
             self._window_frames: int = model.config["window_frames"]
             stated: str = model.config["sha256"]
-        except (KeyError, TypeError) as error:
+            _check_numbers(model.config)
+        except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{folder}: config.json lacks {error}; export the model again") from error
+        except ValueError as error:
+            raise InputError(f"{folder}: config.json: {error}; export the model again") from error
         session = model.session()
         self.sha256 = model.sha256
         if self.sha256 != stated:
@@ -107,3 +112,20 @@ def unit(vector: Floats) -> Floats | None:
     if not math.isfinite(norm) or norm < 1e-6:
         return None
     return np.asarray(vector / norm, np.float32)
+
+
+def _check_numbers(config: dict[str, Any]) -> None:
+    """Raises ValueError for numbers of the front end that cannot be meant."""
+    mel = config["mel"]
+    counts = {name: config[name] for name in ("dim", "window_frames")} | {
+        name: mel[name] for name in ("window_samples", "hop_samples", "mels")
+    }
+    for name, value in counts.items():
+        if type(value) is not int or not 1 <= value <= 10_000:
+            raise ValueError(f"{name} {value!r}")
+    if config["rate"] != RATE:
+        raise ValueError(f"rate {config['rate']!r} instead of {RATE}")
+    ranges = {"shortest_seconds": (config["shortest_seconds"], 0.1, 10), "level_dbfs": (mel["level_dbfs"], -60, -6)}
+    for name, (value, least, most) in ranges.items():
+        if not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"{name} {value!r}")

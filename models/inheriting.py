@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from voxgate.device.errors import InputError
-from voxgate.models.authority import Authority
+from voxgate.models.authority import Authority, is_founding
 from voxgate.models.changes import ChangeModel, Segment, Sound, evidence, worst_of
 from voxgate.models.events import SpokenWord
 from voxgate.models.evidence import Floats, NearJudge, NearScore, SpeakerScore, Word, WordsLost
@@ -65,7 +65,7 @@ class Heirs:
             aligned = []
         if not aligned:  # no spans: unknown, and the gate mutes on words of unknown origin
             return [Inherited(SpokenWord(text=word, t0=None, t1=None, wearer=None, near=None)) for word in text.split()]
-        changes = self._changes(turn, aligned, range(*span))
+        changes = self._changes(turn, aligned, range(*span), is_founding(source.speaker))
         offset = turn.first * FRAME_SECONDS
         words = []
         for word, change in zip(aligned, changes, strict=True):
@@ -78,17 +78,23 @@ class Heirs:
             words.append(Inherited(spoken, change))
         return words
 
-    def _changes(self, turn: Turn, words: Sequence[Word], span: range) -> list[float | None]:
-        """How likely another voice is at each word of the span; None for the others and where the model cannot tell."""
+    def _changes(self, turn: Turn, words: Sequence[Word], span: range, founding: bool) -> list[float | None]:
+        """How likely another voice is at each word of the span; None for the others and where the model cannot tell.
+
+        `founding`: the turn itself made its speaker the source, who is then no measure of it.
+        """
         model = self.extractors.change
         places = [self._speech_of(turn, word) if number in span else None for number, word in enumerate(words)]
         known = [place for place in places if place is not None]
         if self.granted or model is None or not known:
             return [None] * len(words)
-        found, llrs = self._judged(turn, model, Segment(min(p.first for p in known), max(p.past for p in known)))
+        call = Segment(min(p.first for p in known), max(p.past for p in known))
+        found, llrs = self._judged(turn, model, call, founding)
         return [None if place is None else worst_of(place, found, llrs) for place in places]
 
-    def _judged(self, turn: Turn, model: ChangeModel, span: Segment) -> tuple[list[Segment], Sequence[float]]:
+    def _judged(
+        self, turn: Turn, model: ChangeModel, span: Segment, founding: bool
+    ) -> tuple[list[Segment], Sequence[float]]:
         positions = turn.speech_positions
         encoder = self.extractors.speaker.encoder
         # What was embedded for the turn anyway need not be again.
@@ -100,7 +106,7 @@ class Heirs:
         sound = Sound(np.stack([turn.samples[i] for i in positions]), turn.snr_db())
 
         def similarity(vector: Floats) -> float | None:
-            return self.authority.window(vector, encoder.shortest_seconds).similarity
+            return None if founding else self.authority.window(vector, encoder.shortest_seconds).similarity
 
         with self.stage("change"):
             found, rows = evidence(sound, encoder, similarity, span, embedded)
@@ -138,7 +144,9 @@ class Heirs:
         if self.granted or whole.llr is None or len(windows) == 0:
             return whole
         scores = [
-            self.authority.window(w.embedding, (w.last - w.first + 1) * FRAME_SECONDS, turn.snr_db(w.first, w.last))
+            self.authority.window(
+                w.embedding, sum(turn.speech[w.first : w.last + 1]) * FRAME_SECONDS, turn.snr_db(w.first, w.last)
+            )
             for w in windows
         ]
         worst = min(scores, key=lambda score: -math.inf if score.llr is None else score.llr)

@@ -29,6 +29,8 @@ REFERENCE_SECONDS = 1.6
 """Speech that the network's training window holds; durations enter the regressions as log(seconds / this)."""
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.4, 2.5
 """Durations are clipped to this range: past the longest calibrated stretch more speech is worth nothing extra."""
+MOST_LLR = 50.0
+"""No calibration set can vouch for a larger ratio (natural logarithm)."""
 LOWEST_SNR_DB, HIGHEST_SNR_DB = 0.0, 30.0
 """Signal-to-noise ratios are clipped to the range that the regressions saw."""
 
@@ -148,15 +150,29 @@ def load_calibration(path: Path, sha256: str) -> Calibration:
             shortest_turn_seconds=float(facts["shortest_turn_seconds"]),
             facts=facts,
         )
+        _check_numbers(calibration)
     except OSError as error:
         raise InputError(
             f"{path}: no speaker calibration ({error.strerror}); reinstall voxgate or fit it again"
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path}: damaged speaker calibration ({error}); fit it again") from error
     if made_with != sha256:
         raise InputError(f"{path}: made with speaker model {str(made_with)[:12]}, this is {sha256[:12]}; fit it again")
     return calibration
+
+
+def _check_numbers(calibration: Calibration) -> None:
+    """Raises ValueError or KeyError for numbers under which strangers would pass, or that no scorer can work with."""
+    calibration.tables["wearer"], calibration.tables["initiator"]
+    limit = calibration.limit
+    if not 0 < limit <= MOST_LLR:
+        raise ValueError(f"limit_llr {limit}")
+    for name in ("threshold", "initiator_threshold", "change_threshold"):
+        if not abs(getattr(calibration, name)) <= limit:
+            raise ValueError(f"{name} {getattr(calibration, name)}")
+    if not 0 < calibration.shortest_turn_seconds <= LONGEST_SECONDS:
+        raise ValueError(f"shortest_turn_seconds {calibration.shortest_turn_seconds}")
 
 
 def load_cohort(path: Path, dim: int, calibration: Calibration) -> Cohort:
@@ -167,7 +183,7 @@ def load_cohort(path: Path, dim: int, calibration: Calibration) -> Cohort:
         fitted_with = calibration.facts["cohort"]["sha256"]
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(f"{path}: missing or damaged cohort ({error}); reinstall voxgate") from error
-    if embeddings.ndim != 2 or embeddings.shape[1] != dim or embeddings.shape[0] < closest:
+    if embeddings.ndim != 2 or embeddings.shape[1] != dim or not 1 <= closest <= embeddings.shape[0]:
         raise InputError(f"{path}: damaged cohort (shape {embeddings.shape}); reinstall voxgate")
     if not np.isfinite(embeddings).all() or sha256_of(path) != fitted_with:
         raise InputError(f"{path}: not the cohort that the calibration was fitted with; fit it again")

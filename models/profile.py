@@ -22,6 +22,9 @@ from voxgate.models.runtime import write_json
 
 VERSION = 1
 
+MOST_THRESHOLD_LLR = 10.0
+"""A threshold beyond this (either sign) would let everybody pass, or nobody."""
+
 
 @dataclass(frozen=True, slots=True)
 class WearerProfile:
@@ -117,7 +120,7 @@ def _what_is_wrong(profile: WearerProfile) -> str | None:
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in profile.near.values()):
         return "near"
     threshold = profile.threshold_llr
-    if threshold is not None and not (isinstance(threshold, int | float) and abs(threshold) <= 50):
+    if threshold is not None and not (isinstance(threshold, int | float) and abs(threshold) <= MOST_THRESHOLD_LLR):
         return "threshold_llr"
     dim = profile.model.get("dim")
     if profile.centroid.shape != (dim,) or profile.embeddings.ndim != 2 or profile.embeddings.shape[1] != dim:

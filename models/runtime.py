@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 from voxgate.device.errors import InputError
 
 WEIGHTS = Path(__file__).parent / "weights"
+
+MOST_TOLERANCE = 0.1
+"""A golden file that allows more than this proves nothing of outputs around one."""
+MOST_GOLDEN_VALUES = 10_000_000
 
 
 def inference_session(path: Path, threads: int = 1) -> Any:
@@ -70,10 +75,10 @@ class ModelFolder:
             self.config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
             self.golden: dict[str, Any] = json.loads((path / "golden.json").read_text(encoding="utf-8"))
             self._name = str(self.config.get("graph", FLOAT_GRAPH))
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
             raise InputError(f"{path}: not a model folder ({error}); export the model again") from error
         self.graph = path / self._name
-        if not self.graph.resolve().is_relative_to(path.resolve()):
+        if "\0" in self._name or not self.graph.resolve().is_relative_to(path.resolve()):
             raise InputError(f"{path}: config.json names a graph outside the folder; export the model again")
 
     @functools.cached_property
@@ -95,6 +100,8 @@ class ModelFolder:
         try:
             error = self._golden_error(session)
             tolerance = float(self._expected()["tolerance"])
+            if not 0 < tolerance <= MOST_TOLERANCE:
+                raise ValueError(f"tolerance {tolerance}")
         except Exception as fault:  # whatever is wrong with the file; of onnxruntime's own classes none is public
             reason = (str(fault) or type(fault).__name__).splitlines()[0]
             raise InputError(f"{self.path}: golden.json does not fit ({reason}); export the model again") from fault
@@ -121,7 +128,11 @@ def golden_input(golden: dict[str, Any]) -> NDArray[np.float32]:
     """The input that golden values are of: standard-normal values of the `seed`; their size if `positive`, raised to
     `exponent`, multiplied by `scale` and moved by `offset` (numbers, or one for each place of the last axis) where there are
     such."""
-    values = np.random.default_rng(golden["seed"]).standard_normal(golden["shape"]).astype(np.float32)
+    shape = golden["shape"]
+    # A graph that is given nothing, or more than there is memory for, may take the process with it.
+    if not all(type(size) is int and size > 0 for size in shape) or math.prod(shape) > MOST_GOLDEN_VALUES:
+        raise ValueError(f"shape {shape}")
+    values = np.random.default_rng(golden["seed"]).standard_normal(shape).astype(np.float32)
     if golden.get("positive"):
         values = np.abs(values) ** np.float32(golden.get("exponent", 1))
     scale, offset = (np.asarray(golden.get(name, plain), np.float32) for name, plain in (("scale", 1), ("offset", 0)))

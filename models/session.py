@@ -90,6 +90,7 @@ class Session:
         self._cuts = Cuts(speaker, authority, threshold, settings.near_threshold, self._stage)
         self._judge = judge or near_judge(array, own.signature if own else None, own.near if own else None)
         self._drift = drift_watch(self._judge)
+        self._drift_told: tuple[float | None, bool] = (None, False)
         self._mono_stats = profile.near if profile is not None and profile.array == "mono" else None
         self._prove_judge(own)
         self._channel = array.recogniser
@@ -114,7 +115,10 @@ class Session:
 
     def _prove_judge(self, profile: WearerProfile | None) -> None:
         """Raise InputError now when the profile's signature cannot be read, instead of a fault at every frame."""
-        rows = self._judge.features(np.full((8, FRAME, max(1, len(self.array.mics))), 0.01, np.float32))
+        sound = np.random.default_rng(0).normal(
+            0, 0.01, (8, FRAME, max(1, len(self.array.mics)))
+        )  # power in every band
+        rows = self._judge.features(sound.astype(np.float32))
         try:
             self._judge.judge(rows, np.ones(len(rows), np.bool_), None)
         except (KeyError, ValueError, IndexError) as error:
@@ -233,7 +237,7 @@ class Session:
             cut = self._cuts.find(turn, self._judge, at_end=False)
             if cut is not None:
                 self._listener.turn = turn.split(cut)
-                self._close(turn, events)
+                self._close_parts(turn, events)
                 return
         due = turn.speech_frames - self._last_due >= DRAFT_FRAMES and turn.frames <= LONGEST_DRAFT_FRAMES
         if due:
@@ -293,18 +297,24 @@ class Session:
     # -- decisions --------------------------------------------------------------------------------------------------
 
     def _endpoint(self, events: list[Event]) -> None:
-        """The turn is over: cut it where the speaker changes, and decide about each part."""
-        parts = [self._listener.take()]
+        """The turn is over."""
+        self._close_parts(self._listener.take(), events)
+
+    def _close_parts(self, turn: Turn, events: list[Event]) -> None:
+        """Cut what is over wherever the speaker changes, on both sides of every cut, and decide about each part."""
+        waiting, parts = [turn], list[Turn]()
         try:
-            while (
-                not self._decider.granted and (cut := self._cuts.find(parts[-1], self._judge, at_end=True)) is not None
-            ):
-                parts.append(parts[-1].split(cut))
+            while waiting and not self._decider.granted:
+                cut = self._cuts.find(waiting[-1], self._judge, at_end=True)
+                if cut is None or not 0 < cut < waiting[-1].frames:
+                    parts.append(waiting.pop())
+                else:
+                    waiting.insert(-1, waiting[-1].split(cut))
         except Exception as error:  # as in `_hear_safely`; each part still ends in a decision
             self._fail(error, events)
-            for part in parts:
+            for part in (*parts, *waiting):
                 part.marks.add("model")
-        for part in parts:
+        for part in (*parts, *reversed(waiting)):
             self._close(part, events)
 
     def _close(self, turn: Turn, events: list[Event]) -> None:
@@ -320,10 +330,21 @@ class Session:
         decision = self._judged(turn, draft, ready_at, events)
         events.append(decision)
         self._acts.take(decision)
-        if self._drift is not None:
-            self._drift.hear(turn, decision, self.settings.near_threshold)
+        self._watch_drift(turn, decision, events)
         state = "hold" if decision.action == "mute" else "ready"
         self._blocks.decided(Status(decision.wearer, decision.near, decision.addressed, state, decision.text))
+
+    def _watch_drift(self, turn: Turn, decision: Decision, events: list[Event]) -> None:
+        """Drift is only told of: where it cannot be measured, the session goes on without, and no decision changes."""
+        if self._drift is None:
+            return
+        try:
+            self._drift.hear(turn, decision, self.settings.near_threshold)
+            self._drift_told = (self._drift.level_db, self._drift.moved)
+        except Exception as error:
+            self._drift, self._drift_told = None, (None, False)
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            events.append(self._fault("model", f"could not follow the signature ({message[:300]})"))
 
     def _judged(self, turn: Turn, draft: Draft | None, ready_at: float | None, events: list[Event]) -> Decision:
         """The decision about a turn; a mute when it cannot be judged. Every turn ends in exactly one."""
@@ -375,8 +396,8 @@ class Session:
             rtf=self._total_seconds / seconds if seconds else 0.0,
             gaps=self._chunker.lost,
             lag=self._acts.lag,
-            signature_drift_db=self._drift.level_db if self._drift is not None else None,
-            signature_moved=self._drift is not None and self._drift.moved,
+            signature_drift_db=self._drift_told[0],
+            signature_moved=self._drift_told[1],
         )
 
     # -- small things -----------------------------------------------------------------------------------------------

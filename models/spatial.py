@@ -101,10 +101,3 @@ def powers(rows: Floats) -> Floats:
     first, second, _ = _pairs(channels)
     values = rows.reshape(*rows.shape[:-1], BANDS, channels * channels)
     return np.ascontiguousarray(values[..., np.flatnonzero(first == second)])
-
-
-def clean_share(power: NDArray[np.floating], noise: Floats | None) -> NDArray[np.float64]:
-    """Share of mean band powers (B, C) that is not noise, given the noise row (F,) or None."""
-    if noise is None:
-        return np.ones(power.shape)
-    return np.asarray(np.clip(1 - powers(noise) / power, LEAST_SHARE, 1), np.float64)

@@ -1,4 +1,4 @@
-"""Figures of the distance benchmark: what counts as right, what is unknown, and what a control may see."""
+"""The distance benchmark: who is enrolled, what counts as right, what is unknown, and what a control may see."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
+from voxgate.bench.distance import Bench, simulated_items
 from voxgate.bench.distance_figures import curve_picture, figures, loudness_only, markdown
+from voxgate.bench.distance_scenes import FAR_DISTANCES_M, NEAR_DISTANCES_M, OWN_M, SimulatedRoom
+from voxgate.bench.replay import _Wearer
+from voxgate.bench.scenes import Voice
+from voxgate.calib.speech import Speech, find_speech
+from voxgate.device.errors import InputError
+from voxgate.models.evidence import SpeakerScore
+from voxgate.models.speaker import SpeakerModel
 
 LEAST = {"absolute": 2.0, "relative": 1.0}
 
@@ -68,3 +77,67 @@ def test_loudness_alone_is_chance_where_levels_are_drawn_apart_from_distance() -
     told = loudness_only(items)
     assert told is not None and told["best_balanced"] == 1.0
     assert loudness_only([one for one in items if one["near"]]) is None
+
+
+def test_the_wearer_of_a_simulated_device_is_one_speaker_whose_enrolment_is_not_tested() -> None:
+    long = np.zeros(5 * 16_000, np.float32)
+    people = [Voice(f"{speaker}-{number}", speaker, long) for speaker in "abc" for number in range(6)]
+    people += [Voice(f"d-{number}", "d", long) for number in range(3)]  # too few to enrol and to test
+    one = np.ones((1, 2), np.float32)
+    rooms = [
+        SimulatedRoom(f"room-{n}", 0.3, dict.fromkeys((*NEAR_DISTANCES_M, *FAR_DISTANCES_M, OWN_M), one), one)
+        for n in range(4)
+    ]
+
+    class Heard:
+        """Keeps who was enrolled under which name."""
+
+        seed, own = 1, dict[str, list[Voice]]()
+
+        def hear(self, voice: Voice, *_: object) -> Voice:
+            return voice
+
+        def enrol(self, name: str, clips: list[Voice]) -> None:
+            self.own[name] = clips
+
+    bench = Heard()
+    items = list(simulated_items(bench, rooms, people))  # type: ignore[arg-type]
+    assert len(bench.own) == 8 and len({clips[0].speaker for clips in bench.own.values()}) > 1
+    for item in items:
+        enrolled = bench.own[item.enrolments[0]]
+        assert {voice.speaker for voice in enrolled} == {item.voice.speaker} and item.voice.speaker != "d"
+        assert len({voice.id for voice in enrolled}) == 3 and item.voice.id not in {voice.id for voice in enrolled}
+    assert {item.near for item in items} == {True, False}
+    with pytest.raises(InputError, match="no speaker with 4 utterances"):
+        list(simulated_items(bench, rooms, people[-3:]))  # type: ignore[arg-type]
+
+
+def test_a_replay_passes_at_the_wearers_threshold_with_the_ratio_of_its_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = SpeakerModel()
+    folder = Path(__file__).parent / "data" / "voices" / "joe"
+    sounds = [soundfile.read(path, dtype="float32")[0] for path in sorted(folder.glob("*.flac"))]
+    wearer = _Wearer(model, [find_speech(sound).voiced for sound in sounds[4:7]])
+    speech = find_speech(sounds[0])
+    assert wearer.passes(speech)
+    asked: list[tuple[float, float | None]] = []
+    own, initiator = model.calibration.threshold, model.calibration.initiator_threshold
+    assert initiator < own
+
+    class Stub:
+        llr = initiator
+
+        def score(self, embedding: object, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+            asked.append((speech_seconds, snr_db))
+            return SpeakerScore(similarity=0.5, llr=self.llr, p=0.8)
+
+    stub = Stub()
+    monkeypatch.setattr(wearer, "_scorer", stub)
+    assert not wearer.passes(speech)
+    stub.llr = own
+    assert wearer.passes(speech) and asked[-1] == (speech.seconds, speech.snr_db)
+    assert isinstance(Bench.spoken(_Detecting(), np.zeros((5120, 2), np.float32), 1), Speech)  # type: ignore[arg-type]
+
+
+class _Detecting:
+    def detected(self, samples: np.ndarray) -> np.ndarray:
+        return np.ones(len(samples) // 512, np.bool_)

@@ -68,13 +68,18 @@ def test_levels_noise_and_gains_are_what_they_say(data: Path) -> None:
     responses = Responses(data)
     sound = at_level(np.repeat(voice.samples[:, None], 8, axis=1), speaking, rms=0.05)
     assert level(sound, speaking) == pytest.approx(0.05, rel=1e-4)
-    noise = diffuse_noise(responses, Noises(data), "tap", len(sound), generator_for("n"))
+    noise = diffuse_noise(responses, Noises(data), "factory", len(sound), generator_for("n"))
     added = with_noise(sound, speaking, noise, 5.0) - sound
     noise_db = 10 * np.log10((added[:, REFERENCE].astype(np.float64) ** 2).mean())
     assert 20 * np.log10(0.05) - noise_db == pytest.approx(5.0, abs=0.05)
     assert np.abs(np.corrcoef(noise[:, 0], noise[:, 7])[0, 1]) < 0.5, "noise from all around is not one signal"
     gains = 20 * np.log10(np.abs(reseated(sound + 1, 2.0, generator_for("g")) / (sound + 1)).mean(axis=0))
     assert np.ptp(gains) > 0.5 and np.abs(gains).max() <= 2.001
+
+
+def test_backgrounds_are_those_that_nothing_was_trained_on_unless_named(data: Path) -> None:
+    assert Noises(data).names == ["factory"]
+    assert Noises(data, ("speech-commands",)).names == ["tap"]
 
 
 def test_generators_depend_on_every_name_and_on_nothing_else() -> None:

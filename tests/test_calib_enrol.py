@@ -6,14 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from voxgate.calib import enrol as enrol_module
 from voxgate.calib.clips import Clip, collect_clips, read_clip
 from voxgate.calib.enrol import EnrolmentRefused, enrol
+from voxgate.calib.speech import Speech
 from voxgate.calib.verify import verify
 from voxgate.device.arrays import ArrayProfile, load_array
 from voxgate.device.blocks import AudioBlock, SourceFault
 from voxgate.device.errors import DeviceError, InputError
+from voxgate.models.evidence import Floats, SpeakerScore
 from voxgate.models.profile import load_profile, save_profile
-from voxgate.models.speaker import SpeakerModel
+from voxgate.models.speaker import CohortScorer, SpeakerModel
 
 VOICES = Path(__file__).parent / "data" / "voices"
 RATE = 16_000
@@ -113,6 +116,51 @@ def test_each_poor_clip_is_refused_by_name_with_its_reason(speaker: SpeakerModel
         assert part in reasons[name], (name, reasons[name])
     centroid = enrol("ana", good[:3], mono, speaker).profile.centroid
     np.testing.assert_array_equal(done.profile.centroid, centroid)
+
+
+def test_speech_ten_times_as_strong_as_its_noise_is_the_least(
+    speaker: SpeakerModel, mono: ArrayProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = iter([10.3, 10.5, 10.5])
+    monkeypatch.setattr(Speech, "snr_db", property(lambda self: next(ratios)))
+    found = enrol("ana", clips("joe"), mono, speaker)
+    assert list(refusals(found.clips).values()) == [
+        "too noisy (10.3 dB, at least 10.4 dB needed): record in a quieter place"
+    ]
+    assert found.clips[0].refused is not None
+    assert pytest.approx(10 * np.log10(11)) == enrol_module.LEAST_SNR_DB, "10 dB and the noise within the speech"
+
+
+class OneUnknown(CohortScorer):
+    """Knows nothing of one embedding."""
+
+    unknown = np.zeros(0, np.float32)
+
+    def score(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+        if np.array_equal(embedding, self.unknown):  # type: ignore[arg-type]
+            return SpeakerScore()
+        return super().score(embedding, speech_seconds, snr_db)
+
+
+def test_a_clip_whose_score_is_unknown_is_refused_and_is_no_other_voice(
+    speaker: SpeakerModel, mono: ArrayProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = enrol("ana", clips("joe", 4), mono, speaker)
+    monkeypatch.setattr(OneUnknown, "unknown", plain.profile.embeddings[1])
+    monkeypatch.setattr(enrol_module, "CohortScorer", OneUnknown)
+    done = enrol("ana", clips("joe", 4), mono, speaker)
+    names = [report.name for report in done.clips]
+    assert refusals(done.clips).keys() == {names[1]} and "could not be compared" in refusals(done.clips)[names[1]]
+    assert done.profile.quality["clips"] == 3 and done.clips[1].leave_one_out_llr is None
+    monkeypatch.setattr(enrol_module, "CohortScorer", lambda *_: AllUnknown())
+    with pytest.raises(EnrolmentRefused) as refused:
+        enrol("ana", clips("joe"), mono, speaker)
+    assert len(refusals(refused.value.clips)) == 3
+
+
+class AllUnknown:
+    def score(self, *_: object) -> SpeakerScore:
+        return SpeakerScore()
 
 
 def test_two_clips_of_two_voices_enrol_nobody(speaker: SpeakerModel, mono: ArrayProfile) -> None:

@@ -114,6 +114,13 @@ def test_too_few_voices_are_refused(tmp_path: Path) -> None:
         fit_voices(BandEncoder(), [made_up(1, 2)], [made_up(2, 9)], [], tmp_path, TEXTS)
 
 
+def test_a_speaker_in_cohort_and_calibration_is_refused_by_name(tmp_path: Path) -> None:
+    voices = [made_up(number, 9) for number in range(10)]
+    with pytest.raises(InputError, match=r"1 speakers .*\(voice-3\)"):
+        fit_voices(BandEncoder(), [made_up(20, 2), made_up(3, 2)], voices, [], tmp_path, TEXTS)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_cache_belongs_to_one_graph_and_survives(tmp_path: Path) -> None:
     encoder = BandEncoder()
     assert cache_file(None, encoder) is None

@@ -20,6 +20,7 @@ from voxgate.calib.speaker_trials import (
     ENROL_CONDITIONS,
     SNR_DB,
     TEST_CONDITIONS,
+    Heard,
     Voice,
     add_noise,
     boundary_pieces,
@@ -31,9 +32,10 @@ from voxgate.calib.speaker_trials import (
     tilt,
     under,
 )
-from voxgate.calib.speech import Speech
+from voxgate.calib.speech import Speech, ratio_db
 from voxgate.device.errors import InputError
 from voxgate.models.likelihood import Cohort
+from voxgate.models.turns import Turn
 
 test_pieces.__test__ = False  # type: ignore[attr-defined]  # a function of the project, not a test
 Tests.__test__ = False  # type: ignore[attr-defined]  # a class of the project
@@ -107,6 +109,23 @@ def test_the_ratio_to_the_background_is_that_of_the_added_noise(folder: Path) ->
         low, high = SNR_DB[name]
         assert low - 0.5 <= 10 * np.log10(10 ** (heard.snr_db(heard.speech) / 10) - 1) <= high + 0.5
     assert np.isnan(under(quiet, "clean", 0, noises, 1).snr_db(samples))  # digital silence says nothing
+
+
+def test_one_ratio_of_speech_to_noise_with_the_noise_left_in() -> None:
+    assert ratio_db(np.full(64, 2.0, np.float32), 0.4) == pytest.approx(10)
+    for speech, noise in ((np.zeros(4), 0.1), (np.zeros(0), 0.1), (np.ones(4), None), (np.ones(4), 0.0)):
+        assert ratio_db(speech.astype(np.float32), noise) is None
+    assert ratio_db(np.full(4, np.nan, np.float32), 0.1) is None and ratio_db(np.ones(4, np.float32), np.nan) is None
+    noise = np.random.default_rng(3).standard_normal(60 * 512).astype(np.float32)
+    mask = np.arange(60) >= 30
+    sound = noise + np.where(np.repeat(mask, 512), np.sqrt(2.0), 0.0).astype(np.float32)  # 3 dB above the noise
+    turn = Turn(0, noise_power=float(np.mean(noise[: 26 * 512] ** 2)))
+    for frame, spoken in zip(sound.reshape(-1, 512), mask, strict=True):
+        turn.add(frame, np.zeros(30, np.float32), bool(spoken), frozenset())
+    found = Speech(sound, mask).snr_db
+    assert found == pytest.approx(10 * np.log10(1 + 2), abs=0.2), "not the 3 dB of the speech without its noise"
+    assert found == pytest.approx(turn.snr_db(), abs=0.1), "as a session measures it"
+    assert Heard(sound[30 * 512 :], 1.0).snr_db(sound[30 * 512 :]) == ratio_db(sound[30 * 512 :], 1.0)
 
 
 def test_the_recording_as_it_is_belongs_to_no_home() -> None:

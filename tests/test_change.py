@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,14 +20,16 @@ from voxgate.calib.speech import find_speech
 from voxgate.calib.splices import Part, Spliced, levelled, render
 from voxgate.device.arrays import load_array
 from voxgate.device.blocks import AudioBlock
+from voxgate.models.changes import Sound, evidence
 from voxgate.models.events import Decision
-from voxgate.models.evidence import Floats
+from voxgate.models.evidence import Floats, SpeakerScore
 from voxgate.models.extractors import Extractors, load_extractors
+from voxgate.models.inheriting import Heirs
 from voxgate.models.profile import WearerProfile
 from voxgate.models.session import Session
 from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.tools.schema import ToolSet
-from voxgate.models.turns import Listener, Turn
+from voxgate.models.turns import FRAME_SECONDS, Listener, Turn, Window
 
 VOICES = Path(__file__).parent / "data" / "voices"
 SMALL = ToolSet((dataclasses.replace(TOOLS.tools[0], destructive=False),), "test")
@@ -65,7 +69,7 @@ def scene(*parts: Part) -> Spliced:
 
 
 def decisions(
-    spliced: Spliced, extractors: Extractors, profile: WearerProfile, tools: ToolSet = TOOLS
+    spliced: Spliced, extractors: Extractors, profile: WearerProfile | None, tools: ToolSet = TOOLS
 ) -> list[Decision]:
     recogniser = KnownWords(np.ascontiguousarray(spliced.samples[:, 0]), words_of(spliced.spans))
     session = Session(
@@ -127,6 +131,83 @@ def test_doubt_mutes_what_cannot_be_undone_and_nothing_else(extractors: Extracto
     (decision,) = decisions(own, sure, wearer, SMALL)
     assert decision.action == "mute" and decision.reasons == ["unauthorised_words"]
     assert all(word.wearer is not None and word.wearer < 0.91 for word in decision.words)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "seconds"),
+    [("heart", "joe", 0.8), ("joe", "kumo", 0.8), ("joe", "kumo", 1.0), ("kumo", "joe", 0.8), ("kumo", "joe", 1.0),
+     ("heart", "tebukuro-alpha", 1.0), ("tebukuro-alpha", "heart", 1.0)],
+)  # fmt: skip
+def test_a_bystander_in_the_turn_that_makes_the_initiator_does_not_write(
+    extractors: Extractors, own: str, other: str, seconds: float
+) -> None:
+    spliced = scene(
+        Part("wearer", spoken(f"{own}/command-1")), Part("bystander", spoken(f"{other}/command-2", 0.0, seconds))
+    )
+    for tools in (TOOLS, SMALL):
+        assert "bystander" not in acted(decisions(spliced, extractors, None, tools), spliced)
+
+
+def test_the_initiator_alone_acts_at_once(extractors: Extractors) -> None:
+    for voice in ("heart", "joe", "kumo", "tebukuro-alpha"):
+        own = scene(Part("wearer", spoken(f"{voice}/command-1")))
+        for tools in (TOOLS, SMALL):
+            found = acted(decisions(own, extractors, None, tools), own)
+            assert found == {"wearer": len(words_of(own.spans))}, voice
+
+
+def test_the_initiators_own_turn_is_not_compared_with_itself(
+    extractors: Extractors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = []
+
+    def spy(sound: Sound, encoder: Any, similarity: Any, *more: Any) -> Any:
+        sources.append(similarity(np.ones(encoder.dim, np.float32)))
+        return evidence(sound, encoder, similarity, *more)
+
+    monkeypatch.setattr("voxgate.models.inheriting.evidence", spy)
+    first, second = Part("wearer", spoken("heart/command-1")), Part("wearer", spoken("heart/command-2"), 1.5)
+    assert [d.action for d in decisions(scene(first, second), extractors, None)] == ["tool", "tool"]
+    assert sources[0] is None and sources[1] is not None
+
+
+@pytest.mark.parametrize("seconds", [1.1, 1.25, 1.5, 2.0, 2.5])
+def test_short_commands_are_not_in_doubt(extractors: Extractors, wearer: WearerProfile, seconds: float) -> None:
+    own = scene(Part("wearer", spoken("heart/command-3", 0.0, seconds)))
+    assert [d.action for d in decisions(own, extractors, wearer)] == ["tool"]
+
+
+def test_a_word_that_was_not_judged_is_in_doubt(
+    extractors: Extractors, wearer: WearerProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voxgate.models.inheriting.worst_of", lambda *_: None)
+    own = scene(Part("wearer", spoken("heart/command-3")))
+    assert [d.reasons for d in decisions(own, extractors, wearer)] == [["low_confidence"]]
+    assert [d.action for d in decisions(own, extractors, wearer, SMALL)] == ["tool"]
+    assert [d.reasons for d in decisions(own, extractors, None, SMALL)] == [["low_confidence"]]
+
+
+class Seconds:
+    """An authority that remembers how much speech it was asked about."""
+
+    mode = "wearer"
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
+        self.asked.append(speech_seconds)
+        return SpeakerScore(0.8, 3.0, 0.95)
+
+
+def test_pauses_in_a_window_are_no_speech(extractors: Extractors) -> None:
+    turn, authority = Turn(0), Seconds()
+    for index in range(50):
+        turn.add(np.zeros(FRAME, np.float32), np.zeros(1, np.float32), not 20 <= index < 32, frozenset())
+    turn.windows.append(Window(0, 49, np.ones(4, np.float32)))
+    heirs = Heirs(extractors, authority, 0.5, False, lambda _: contextlib.nullcontext())  # type: ignore[arg-type]
+    assert heirs._by_windows(turn, 0.1, SpeakerScore(0.8, 3.0, 0.95)).llr == pytest.approx(3.0 + 1.5)
+    assert authority.asked == [pytest.approx(38 * FRAME_SECONDS)]
 
 
 def test_a_turn_shorter_than_its_array_can_tell_is_nobodys(extractors: Extractors, wearer: WearerProfile) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,16 +20,24 @@ from voxgate.models.changes import (
     CHANGE_FILE,
     END_FRAMES,
     FEATURES,
+    LEAST_FRAMES,
+    MIDDLE_FRAMES,
     MOST_MIDDLES,
     ChangeModel,
     Segment,
+    Sound,
+    _apart,
+    evidence,
     load_change_model,
     pitches,
     segments,
     worst_of,
 )
+from voxgate.models.evidence import Floats, SpeakerEncoder
+from voxgate.models.extractors import Extractors
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.speaker import SpeakerModel
+from voxgate.tui.speaker_model import warn_without_change_model
 
 
 @pytest.mark.parametrize("hertz", [95.0, 140.0, 230.0, 310.0])
@@ -52,7 +62,45 @@ def test_stretches_lie_inside_and_reach_both_ends(count: int) -> None:
         ends = {s.past - s.first for s in found if s.past == count}
         starts = {s.past - s.first for s in found if s.first == 0}
         assert ends == starts == set(END_FRAMES)
-    assert len(found) <= 2 * len(END_FRAMES) + MOST_MIDDLES + 1
+    assert len(found) <= 2 * len(END_FRAMES) + max(MOST_MIDDLES, math.ceil(count / MIDDLE_FRAMES)) + 2
+
+
+def _compared(count: int, span: Segment) -> list[Segment]:
+    """The stretches that have enough beside them to be compared with."""
+    found = segments(count, span)
+    return [s for s in found if any(_apart(s, o) and o.past - o.first >= MIDDLE_FRAMES for o in found)]
+
+
+@pytest.mark.parametrize("count", [*range(LEAST_FRAMES, 120), *range(120, 470, 7), 469])
+def test_no_word_of_a_call_goes_unjudged(count: int) -> None:
+    for span in (
+        Segment(0, count),
+        Segment(0, count // 2),
+        Segment(count // 3, count // 3 + 10),
+        Segment(count // 2, count),
+    ):
+        found = _compared(count, span)
+        held = {place for s in found for place in range(s.first, s.past)}
+        assert len(set(range(*span)) - held) <= max(0, 34 - count)
+        if count < 34:
+            continue
+        for length in (3, 6, 10, 19, 30, 45):
+            for first in range(span.first, span.past - length + 1):
+                assert worst_of(Segment(first, first + length), found, [1.0] * len(found)) == 1.0
+
+
+@pytest.mark.parametrize("count", [LEAST_FRAMES, 36, 42, 300])
+def test_what_can_be_compared_is(count: int) -> None:
+    class Encoder:
+        shortest_seconds = 0.3
+
+        def embed(self, samples: Floats) -> Floats:
+            return np.ones(2, np.float32)
+
+    noise = np.random.default_rng(6).standard_normal((count, FRAME)).astype(np.float32)
+    encoder = cast(SpeakerEncoder, Encoder())
+    found, rows = evidence(Sound(noise, None), encoder, lambda _: None)
+    assert found == _compared(count, Segment(0, count)) and len(rows) == len(found) > 0
 
 
 def test_the_middle_is_judged_where_the_call_is() -> None:
@@ -117,6 +165,15 @@ def test_what_ships_belongs_to_the_speaker_model_that_ships() -> None:
 def test_another_encoder_has_no_change_model(tmp_path: Path) -> None:
     assert load_change_model("0" * 64) is None
     assert load_change_model("0" * 64, tmp_path / "none.json") is None
+
+
+def test_going_without_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    speaker = SpeakerModel()
+    there = Extractors(None, speaker, None, load_change_model(speaker.encoder.sha256))
+    warn_without_change_model(there, Path("shipped"))
+    assert capsys.readouterr().err == ""
+    warn_without_change_model(dataclasses.replace(there, change=None), Path("another"))
+    assert capsys.readouterr().err.startswith("voxgate: another: no change model")
 
 
 @pytest.mark.parametrize("damage", ["not json", "features", "weights", "thresholds"])

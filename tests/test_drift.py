@@ -71,6 +71,24 @@ def test_what_is_evenly_loud_and_not_near_is_somebody_elsewhere() -> None:
     assert found.moved and found.level_db == pytest.approx(np.std(20 * np.log10(LEVELS)), abs=0.5)
 
 
+def test_noise_alone_moves_no_microphone() -> None:
+    generator = np.random.default_rng(5)
+    hiss = cross_power_rows(np.asarray(0.05 * generator.normal(size=(600, 512, 8)), np.float32))
+    spoken, noise = np.ones(120, np.bool_), hiss[:120].mean(axis=0)
+    found = watch()
+    for start in (120, 240, 360, 480):
+        found.add(hiss[start : start + 120], spoken, noise, near=True)
+    assert found.level_db is None and found.agreement is None and not found.moved
+    found.add(rows_at(LEVELS, 2), spoken, None, near=True)
+    once = found.level_db, found.agreement
+    assert once[1] is not None and once[1] > 0.9
+    for start in (120, 240, 360, 480):  # 3 dB above the noise and below it: no band is clear
+        found.add(hiss[start : start + 120] * 1.9, spoken, noise, near=True)
+    assert (found.level_db, found.agreement) == once and not found.moved
+    found.add(rows_at(np.roll(LEVELS, 4), 3)[:5], spoken[:5], None, near=True)
+    assert found.level_db != once[0], "what is clear still counts"
+
+
 def test_arrays_without_a_signature_have_no_watch() -> None:
     assert drift_watch(near_judge(load_array("glasses-8"), None, None)) is None
     assert drift_watch(near_judge(load_array("mono"), None, None)) is None

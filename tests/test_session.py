@@ -16,12 +16,13 @@ import soundfile
 from voxgate.device.arrays import load_array
 from voxgate.device.blocks import AudioBlock, Flag
 from voxgate.models.events import Block, Decision, Event, Fault, Summary, comparable
-from voxgate.models.evidence import Decoded, Floats, Recogniser, Word, WordsLost
+from voxgate.models.evidence import Decoded, Floats, NearJudge, Recogniser, Word, WordsLost
 from voxgate.models.extractors import Extractors, load_extractors
 from voxgate.models.profile import WearerProfile, load_profile
 from voxgate.models.session import Session
 from voxgate.models.settings import GateSettings
 from voxgate.models.tools.schema import ToolSet, load_tools
+from voxgate.models.turns import Turn
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
 
 DEMO = Path(__file__).parent.parent / "tui" / "demo"
@@ -362,6 +363,56 @@ def test_what_fails_is_a_fault_and_a_mute_wherever_it_fails(
     assert any(decision.reasons[:1] == ["fault"] for decision in of(events, Decision))
     assert all(0 <= block.speech <= 1 for block in of(events, Block))
     assert isinstance(events[-1], Summary)
+
+
+def test_trouble_with_drift_changes_no_decision(
+    session: Session, whole: list[Event], scene: np.ndarray, script: dict[str, Any]
+) -> None:
+    session._drift = Breaking(session._drift, "hear", 2)  # type: ignore[assignment]
+    events = play(session, blocks(scene))
+    assert [fault.code for fault in of(events, Fault)] == ["model"]
+    assert [comparable(d.record()) for d in of(events, Decision)] == [
+        comparable(d.record()) for d in of(whole, Decision)
+    ]
+    summary = events[-1]
+    assert isinstance(summary, Summary) and summary.signature_drift_db is None and not summary.signature_moved
+
+
+class Halving:
+    """Finds one change while the speech goes on, and then one in the middle of whatever is longer than half a second."""
+
+    def __init__(self) -> None:
+        self.cuts = 0
+        self.looked: list[tuple[Turn, int]] = []
+
+    def find(self, turn: Turn, judge: NearJudge, at_end: bool) -> int | None:
+        cut = turn.frames // 2 if turn.frames > (16 if at_end else 60) else None
+        if not at_end and self.cuts:
+            return None
+        self.cuts += cut is not None
+        if at_end and cut is None:
+            self.looked.append((turn, turn.frames))
+        return cut
+
+
+def test_both_sides_of_a_cut_are_looked_through_for_another(
+    session: Session, opening: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[tuple[Turn, int]] = []
+    close = session._close
+
+    def spy(turn: Turn, events: list[Event]) -> None:
+        closed.append((turn, turn.frames))
+        close(turn, events)
+
+    monkeypatch.setattr(session, "_close", spy)
+    session._cuts = halving = Halving()  # type: ignore[assignment]
+    events = play(session, blocks(opening))
+    assert closed == halving.looked and len(closed) == len({id(turn) for turn, _ in closed}) > 4
+    assert all(frames <= 16 for _, frames in closed)
+    starts = [turn.first for turn, _ in closed]
+    assert starts == sorted(starts)
+    assert [d.t0 for d in of(events, Decision)] == sorted(d.t0 for d in of(events, Decision))
 
 
 def test_another_wearer_may_not_act(

@@ -11,9 +11,9 @@ import soundfile
 
 from voxgate.bench import speaker as bench
 from voxgate.bench.speaker_figures import Scores, figures_of_cell, reliability, scores_of
-from voxgate.bench.speaker_scenes import READ, Scenes, Stretch, read_utterances, simulated_response, snr_db, stretches
+from voxgate.bench.speaker_scenes import READ, Scenes, Stretch, read_utterances, simulated_response, stretches
 from voxgate.calib.embeddings import CachedEncoder
-from voxgate.calib.statistics import equal_error_rate
+from voxgate.calib.statistics import cllr, equal_error_rate
 from voxgate.device.errors import InputError
 from voxgate.models.speaker import SPEAKER_FOLDER, CohortScorer, SpeakerModel
 
@@ -102,8 +102,6 @@ def test_scenes_repeat_add_noise_at_their_ratio_and_know_what_they_lack(data: Pa
         ratio_db = 10 * np.log10(np.mean(clean.voiced**2) / np.mean(noise**2))
         assert ratio_db == pytest.approx(expected_db, abs=0.5)
         assert "factory1" in heard.room
-    assert snr_db(np.ones(4, np.float32), 0.1) == pytest.approx(10.0)
-    assert snr_db(np.ones(4, np.float32), None) is None and snr_db(np.zeros(4, np.float32), 0.1) is None
 
 
 def test_a_simulated_room_rings_for_half_a_second() -> None:
@@ -138,6 +136,20 @@ def test_figures_of_a_cell_are_those_of_its_scores() -> None:
     assert row["eer"]["value"] == equal_error_rate(scores.llr[:4], scores.llr[4:]) == 0.25
     assert row["eer"]["low"] <= 0.25 <= row["eer"]["high"]
     assert "cllr_bits" not in figures_of_cell(scores, None, speakers=2, seed=0, rounds=50)
+
+
+def test_one_unknown_score_is_a_rejection_and_changes_no_scale() -> None:
+    scores = _scores([3, 4, 1, 5], [-3, -4, 2, 2.5])
+    scores.llr[1] = scores.llr[5] = np.nan
+    row = figures_of_cell(scores, 2.3, speakers=2, seed=0, rounds=50)
+    assert row["unknown"] == 2
+    assert row["false_rejects"]["value"] == 0.5 and row["false_accepts"]["value"] == 0.25
+    assert row["cllr_bits"] == round(cllr(np.array([3, 0, 1, 5]), np.array([-3, 0, 2, 2.5])), 4)
+    assert sum(count for _, _, count in reliability(scores)) == 6
+    plain = figures_of_cell(scores, None, speakers=2, seed=0, rounds=50)
+    assert plain["unknown"] == 0 and plain["eer"]["value"] == equal_error_rate(scores.cosine[:4], scores.cosine[4:])
+    nothing = scores_of([{"tested": 0, "scores": {"wearer": [[[]]]}}], "wearer")
+    assert nothing is not None and np.isnan([nothing.cosine[0], nothing.llr[0]]).all()
 
 
 def test_draws_without_the_utterance_itself_alone_count() -> None:

@@ -237,6 +237,53 @@ def test_a_damaged_or_foreign_part_is_refused_in_one_line(folder: Path, file: st
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "keys", "value"),
+    [
+        ("calibration.json", ("default_threshold", "llr"), float("-inf")),
+        ("calibration.json", ("default_threshold", "llr"), -1e9),
+        ("calibration.json", ("default_threshold", "initiator_llr"), float("nan")),
+        ("calibration.json", ("change", "threshold_llr"), float("nan")),
+        ("calibration.json", ("limit_llr",), float("inf")),
+        ("calibration.json", ("limit_llr",), -7.0),
+        ("calibration.json", ("shortest_turn_seconds",), float("nan")),
+        ("calibration.json", ("shortest_turn_seconds",), -1.0),
+        ("calibration.json", ("cohort", "closest"), 0),
+        ("calibration.json", ("tables",), {}),
+        ("calibration.json", ("tables",), []),
+        ("golden.json", ("shape",), [0, 160, 40]),
+        ("golden.json", ("shape",), [10**6, 10**6, 40]),
+        ("golden.json", ("graphs", "onnx/model_quantized.onnx", "tolerance"), float("inf")),
+        ("config.json", ("graph",), "onnx/\0.onnx"),
+        ("config.json", ("window_frames",), 0),
+        ("config.json", ("rate",), 8000),
+        ("config.json", ("shortest_seconds",), None),
+        ("config.json", ("mel", "hop_samples"), -1),
+        ("config.json", ("mel", "level_dbfs"), "x"),
+        ("config.json", ("mel",), {}),
+    ],
+)
+def test_numbers_under_which_strangers_would_pass_are_refused(
+    folder: Path, file: str, keys: tuple[str, ...], value: object
+) -> None:
+    facts = json.loads((folder / file).read_text())
+    part = facts
+    for key in keys[:-1]:
+        part = part[key]
+    assert keys[-1] in part
+    part[keys[-1]] = value
+    (folder / file).write_text(json.dumps(facts))
+    with pytest.raises(InputError) as refused:
+        SpeakerModel(folder)
+    assert str(folder) in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_file_nested_beyond_reading_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(InputError):
+        SpeakerModel(folder)
+
+
 def test_a_profile_of_another_model_is_refused_by_name(speaker: SpeakerModel) -> None:
     facts = {"name": "speaker-ge2e", "sha256": "f" * 64, "dim": 256}
     vector = np.ones(256, np.float32) / 16

@@ -217,7 +217,7 @@ def bench_run(
     out: Annotated[Path | None, typer.Option(help="Folder of the record; runs/NAME without one.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     limit: Annotated[
-        int | None, typer.Option(help="At most so many utterances a speaker, where the benchmark has them.")
+        int | None, typer.Option(min=1, help="At most so many utterances a speaker, where the benchmark has them.")
     ] = None,
     channels: Annotated[
         str | None, typer.Option(help="Use these channels of the array alone, counted from 0: 3 or 3,4 (commands).")

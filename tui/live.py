@@ -34,7 +34,7 @@ from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
 from voxgate.tui.running import execution_status, make_job, make_sinks, refuse_overwriting
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
-from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated
+from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated, warn_without_change_model
 
 DEVICE_TROUBLE = 3
 TABLE_ROWS = 7
@@ -158,6 +158,7 @@ def live(
         folder = speaker_folder(settings)
         extractors = load_extractors(recogniser, folder)
         warn_if_uncalibrated(extractors.speaker, folder)
+        warn_without_change_model(extractors, folder)
         session = job.session(source, extractors)
         status = 0
         for event in _events(session, source, limits, stop):

@@ -30,7 +30,7 @@ from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.models.words.pattern import closed_patterns
 from voxgate.tui.config import resolve
 from voxgate.tui.sinks import Advice, Executor, JsonLines, Sink, Transcript
-from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated
+from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated, warn_without_change_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,7 @@ def run(
         folder = speaker_folder(job.settings)
         extractors = load_extractors(make_recogniser(job.tools), folder)
         warn_if_uncalibrated(extractors.speaker, folder)
+        warn_without_change_model(extractors, folder)
         for source in sources:
             if len(sources) > 1 and jsonl != "-":
                 Console().print(f"[bold]{source.name}[/bold]", highlight=False)

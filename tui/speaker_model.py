@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from voxgate.device.errors import InputError
+from voxgate.models.extractors import Extractors
 from voxgate.models.speaker import SPEAKER_FOLDER, SpeakerModel
 from voxgate.tui.config import resolve
 
@@ -25,6 +26,16 @@ def warn_if_uncalibrated(speaker: SpeakerModel, folder: Path) -> None:
     """Say on stderr why everybody is unknown, and what to do about it."""
     if not speaker.calibrated:
         print(f"voxgate: {_remedy(folder)}: until then every speaker is unknown, and unknown mutes", file=sys.stderr)
+
+
+def warn_without_change_model(extractors: Extractors, folder: Path) -> None:
+    """Say on stderr what another encoder goes without: the change model knows the one that ships alone."""
+    if extractors.speaker.calibrated and extractors.change is None:
+        print(
+            f"voxgate: {folder}: no change model for this speaker model: "
+            "another's words of less than a second in the wearer's sentence may go unnoticed",
+            file=sys.stderr,
+        )
 
 
 def refuse_uncalibrated(speaker: SpeakerModel, folder: Path) -> None:
