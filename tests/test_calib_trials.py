@@ -113,8 +113,11 @@ def test_the_ratio_to_the_background_is_that_of_the_added_noise(folder: Path) ->
 
 def test_one_ratio_of_speech_to_noise_with_the_noise_left_in() -> None:
     assert ratio_db(np.full(64, 2.0, np.float32), 0.4) == pytest.approx(10)
-    for speech, noise in ((np.zeros(4), 0.1), (np.zeros(0), 0.1), (np.ones(4), None), (np.ones(4), 0.0)):
-        assert ratio_db(speech.astype(np.float32), noise) is None
+    unknown: list[tuple[np.ndarray, float | None]] = [
+        (np.zeros(4), 0.1), (np.zeros(0), 0.1), (np.ones(4), None), (np.ones(4), 0.0),
+    ]  # fmt: skip
+    for speech, noise_power in unknown:
+        assert ratio_db(speech.astype(np.float32), noise_power) is None
     assert ratio_db(np.full(4, np.nan, np.float32), 0.1) is None and ratio_db(np.ones(4, np.float32), np.nan) is None
     noise = np.random.default_rng(3).standard_normal(60 * 512).astype(np.float32)
     mask = np.arange(60) >= 30
