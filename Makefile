@@ -17,7 +17,7 @@ export PIP_NO_INPUT := 1
 .PHONY: help demo test test-train train-speaker train-distance recordings lint format types wheel links apt clean
 
 help: ## show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(V)/.core | apt ## install the core and run the gate over a bundled scene of two people
 	@echo "== voxgate demo"
