@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +17,11 @@ def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | No
     The model folder is `<out>/speaker-robust`. With `minutes` the call may end before the training does: call it again.
     Raises InputError when something is missing.
     """
-    if data is None or not data.is_dir():
-        raise InputError(
-            f"{data or '--data'}: no folder with recordings; give the folder that holds librispeech-train and noise as --data"
-        )
-    try:
+    data = _recordings(data)
+    with _train_extra():
         from voxgate.bench.speaker_material import render_with_synthesis
         from voxgate.export.speaker_robust import make_model_folder
         from voxgate.models.train.speaker import SEED, Recipe, train_speaker
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("voxgate"):
-            raise
-        raise InputError(f"training needs {error.name}: pip install 'voxgate[train]'") from error
     seed = SEED if seed is None else seed
     material = data
     if not (data / "material.json").is_file():
@@ -41,7 +36,11 @@ def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | No
     if not done:
         print(f"the time is over; the same call goes on from {run}", file=sys.stderr)
         return 0
-    print(make_model_folder(run, material, out / "speaker-robust"))
+    folder = make_model_folder(run, material, out / "speaker-robust")
+    print(
+        f"not calibrated yet: voxgate calibrate speaker --model {out / 'speaker-robust'} --voices DIR", file=sys.stderr
+    )
+    print(folder)
     return 0
 
 
@@ -51,19 +50,12 @@ def distance(data: Path | None, out: Path, steps: int | None, minutes: float | N
     The model folder is `<out>/near-room`. With `minutes` the training comes to its end within that time. Raises InputError when
     something is missing.
     """
-    if data is None or not data.is_dir():
-        raise InputError(
-            f"{data or '--data'}: no folder with recordings; give the folder that holds librispeech-train and noise as --data"
-        )
-    try:
+    data = _recordings(data)
+    with _train_extra():
         from voxgate.calib.room_relative import calibrate
         from voxgate.calib.room_rendering import render_all
         from voxgate.export.distance import export_room
         from voxgate.models.train.room import SEED, Recipe, train
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("voxgate"):
-            raise
-        raise InputError(f"training needs {error.name}: pip install 'voxgate[train]'") from error
     seed = SEED if seed is None else seed
     material = data
     if not (data / "train" / "0000.npz").is_file():
@@ -79,3 +71,22 @@ def distance(data: Path | None, out: Path, steps: int | None, minutes: float | N
     calibrate(material, folder, seed)
     print(folder)
     return 0
+
+
+def _recordings(data: Path | None) -> Path:
+    if data is None or not data.is_dir():
+        raise InputError(
+            f"{data or '--data'}: no folder with recordings; give the folder that holds librispeech-train and noise as --data"
+        )
+    return data
+
+
+@contextmanager
+def _train_extra() -> Iterator[None]:
+    """Says which package is missing when one of the extra's is imported in vain."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("voxgate"):
+            raise
+        raise InputError(f"training needs {error.name}: pip install 'voxgate[train]'") from error
