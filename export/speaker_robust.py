@@ -32,12 +32,11 @@ similarities against the teacher's, and a softmax with margin over all voices. A
 others go through simulated devices and rooms (reverberation time 0.15 to 1.0 s, 0.05 to 4 m), household noise, babble
 and made noise at 0 to 20 dB, raised effort (pitch up to 18 % higher, 2 to 9 dB an octave more above 1 kHz),
 clipping, narrow bands, gain that wanders, other rates. Pitch and formants moved together and apart make {warps}
-voices of every recorded one. Of {steps} steps of {windows} windows what ships is {kept}: the choice with
+voices of every recorded one{fewer}. Of {steps} steps of {windows} windows what ships is {kept}: the choice with
 the lowest cost on development voices. Seed {seed}.
 
-**Data.** {people} speakers of LibriSpeech train-clean-100 with one clip each, {synthesised} synthesised voices
-(mixtures of styles of Kokoro-82M, Apache-2.0, and one of hibari), the noises `{noises}`, {responses} simulated
-responses. No speaker of these calibrates, is in the cohort or in a test. Held out to choose by: {held_out} further
+**Data.** {people} speakers of LibriSpeech train-clean-100 with one clip each, {synthesised}, the noises `{noises}`, {responses}
+simulated responses. No speaker of these calibrates, is in the cohort or in a test. Held out to choose by: {held_out} further
 speakers, the noise `{held_noises}`, rooms of their own.
 
 **Development figures.** Equal error rate in per cent, clean enrolment of the same session, each voice also at four
@@ -54,8 +53,7 @@ figures by step).
 not a lock: a recording of the wearer is the wearer's voice.
 
 **Attribution.** Trained on LibriSpeech (V. Panayotov, G. Chen, D. Povey, S. Khudanpur, 2015), CC BY 4.0,
-https://www.openslr.org/12, with noise of Google Speech Commands (P. Warden, 2018), CC BY 4.0, and room silence of Mycroft
-Precise Community Data (public domain). No audio is contained.
+https://www.openslr.org/12, with {credits}. No audio is contained.
 
 **To make it again.** `make train-speaker DATA=<folder with librispeech-train and noise>`.
 """
@@ -88,7 +86,8 @@ def _without_clock(row: dict[str, Any]) -> dict[str, Any]:
 def _card(best: dict[str, Any], settings: dict[str, Any], listing: dict[str, Any], before: dict[str, float]) -> str:
     voices = listing["voices"]
     training = [voice for voice in voices if _serves(voice, "train")]
-    synthesised = sum(voice["source"].startswith(SYNTHESISED) for voice in training)
+    synthesised = [voice["name"] for voice in training if voice["source"].startswith(SYNTHESISED)]
+    kinds = {noise["kind"] for noise in listing["noises"]}
     noises = {role: [noise["name"] for noise in listing["noises"] if noise["role"] == role] for role in _ROLES}
     recipe = settings["recipe"]
     card = _CARD.format(
@@ -98,8 +97,10 @@ def _card(best: dict[str, Any], settings: dict[str, Any], listing: dict[str, Any
         warps=recipe["warps"],
         kept=_KEPT[best["weights"]].format(step=best["step"], epoch=recipe["steps_an_epoch"]),
         seed=settings["seed"],
-        people=len(training) - synthesised,
-        synthesised=synthesised,
+        fewer=f", {max(1, recipe['warps'] // 4)} of every synthesised one" if synthesised else "",
+        people=len(training) - len(synthesised),
+        synthesised=_synthesised(synthesised),
+        credits=" and ".join(words for kind, words in _CREDITS.items() if kind in kinds),
         noises="`, `".join(noises["train"]),
         responses=sum(row["role"] == "train" for row in listing["responses"]),
         held_out=sum(_serves(voice, "development") and not voice["source"].startswith(SYNTHESISED) for voice in voices),
@@ -110,6 +111,19 @@ def _card(best: dict[str, Any], settings: dict[str, Any], listing: dict[str, Any
     )
     paragraphs = card.split("\n\n")
     return "\n\n".join(_wrapped(text) if text.startswith("**") else text for text in paragraphs)
+
+
+def _synthesised(names: list[str]) -> str:
+    """How many voices no person spoke, and of which engines."""
+    if not names:
+        return "no synthesised voices (their engines were not installed: the bundled model's recipe has some)"
+    drawn, hibari = sum(name.startswith("drawn ") for name in names), names.count("heart")
+    parts = {
+        "styles and mixtures of styles of Kokoro-82M (Apache-2.0)": len(names) - drawn - hibari,
+        "of Kokoro-82M with a style drawn value by value between and beyond those": drawn,
+        "of hibari": hibari,
+    }
+    return f"{len(names)} synthesised voices ({', '.join(f'{count} {what}' for what, count in parts.items() if count)})"
 
 
 def _wrapped(text: str) -> str:
@@ -124,6 +138,10 @@ def _serves(voice: dict[str, Any], role: str) -> bool:
 _KEPT = {
     "average": "the moving average of the weights after step {step}",
     "mean": "the mean of the moving averages after each {epoch} steps up to step {step}",
+}
+_CREDITS = {
+    "speech-commands": "noise of Google Speech Commands (P. Warden, 2018), CC BY 4.0",
+    "room-silence": "room silence of Mycroft Precise Community Data (public domain)",
 }
 _ROLES = ("train", "development")
 

@@ -99,6 +99,13 @@ def test_an_interrupted_training_goes_on_with_the_batches_it_would_have_had(
     one, other = (load_net(folder).state_dict() for folder in (trained, tmp_path))
     for name, value in one.items():
         torch.testing.assert_close(value, other[name])
+    for word, seed, recipe in (("seed", 2, RECIPE), ("recipe", 1, replace(RECIPE, steps=90))):
+        with pytest.raises(InputError, match=f"another {word} was"):
+            train(material, tmp_path, seed=seed, recipe=recipe)
+    write_material(tmp_path / "more" / "train", 1, 10)
+    write_material(tmp_path / "more" / "development", 1, 10)
+    with pytest.raises(InputError, match="another material was"):
+        train(tmp_path / "more", tmp_path, seed=1, recipe=RECIPE)
 
 
 def test_exported_folder_is_the_network_and_is_calibrated_on_other_devices(

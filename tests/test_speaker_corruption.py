@@ -186,7 +186,12 @@ def test_rendered_roles_share_no_speaker_and_a_complete_folder_is_left_alone(dat
     stored = np.load(out / "voices.npz")
     assert stored["samples-0"].dtype == np.int16 and stored["mask-0"].sum() * FRAME / RATE > 5
     before = (out / "voices.npz").stat().st_mtime_ns
-    render(data, tmp_path / "out", seed=2)
+    render(data, tmp_path / "out", seed=1)
+    with pytest.raises(InputError, match="another seed"):
+        render(data, tmp_path / "out", seed=2)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(InputError, match="another recordings"):
+        render(tmp_path / "other", tmp_path / "out", seed=1)
     assert (out / "voices.npz").stat().st_mtime_ns == before
 
 

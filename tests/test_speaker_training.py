@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +46,7 @@ from voxgate.models.train.speaker_data import (
 )
 
 VOICES = Path(__file__).parent / "data" / "voices"
-TINY = Recipe(steps=4, steps_an_epoch=2, voices_a_batch=3, warm_up_steps=1, peak_rate=1e-3, warps=2)
+TINY = Recipe(steps=5, steps_an_epoch=4, voices_a_batch=3, warm_up_steps=1, peak_rate=1e-3, warps=2)
 
 
 def speech(voice: str) -> Floats:
@@ -54,6 +56,7 @@ def speech(voice: str) -> Floats:
 
 @pytest.fixture(autouse=True)
 def _few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voxgate.models.train.speaker.STEPS_A_CHECKPOINT", 2)
     monkeypatch.setattr("voxgate.models.train.development.TESTS", 1)
     monkeypatch.setattr("voxgate.models.train.development.WARPS", (1.0,))
 
@@ -207,6 +210,7 @@ def test_development_tells_the_teacher_from_an_untrained_network(material: Path,
 def test_a_run_that_stopped_goes_on_to_the_same_weights(
     material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Stopped after a checkpoint within an epoch, then killed while it wrote one: five steps all the same."""
     trained: list[int] = []
     draw = Batches.__getitem__
 
@@ -217,15 +221,25 @@ def test_a_run_that_stopped_goes_on_to_the_same_weights(
 
     monkeypatch.setattr(Batches, "__getitem__", noted)
     assert train_speaker(material, tmp_path / "whole", TINY, seed=3, workers=0)
+    assert trained == [0, 1, 2, 3, 4]
     assert not train_speaker(material, tmp_path / "parts", TINY, seed=3, minutes=0, workers=0)
-    assert train_speaker(material, tmp_path / "parts", TINY, seed=3, workers=0)
-    assert trained == [0, 1, 2, 3, 0, 1, 2, 3]
+    with monkeypatch.context() as patch:
+        patch.setattr("voxgate.models.train.speaker._StudentBrain._save", _half_a_checkpoint)
+        with pytest.raises(KeyboardInterrupt):
+            train_speaker(material, tmp_path / "parts", TINY, seed=3, workers=0)
+    said: list[tuple[str, int, int]] = []
+    assert train_speaker(
+        material, tmp_path / "parts", TINY, seed=3, workers=0, tell=lambda what, n, m, _: said.append((what, n, m))
+    )
+    assert trained[5:] == [0, 1, 2, 3, 2, 3, 4]
+    assert [row for row in said if row[0] == "trained: steps"] == [("trained: steps", n, 5) for n in (2, 3, 4, 5)]
 
     def rows(name: str) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in (tmp_path / name / "progress.jsonl").read_text().splitlines()]
         return [{k: v for k, v in line.items() if k not in ("at", "seconds_a_step")} for line in lines]
 
-    assert [row["step"] for row in rows("whole")] == [0, 2, 4]
+    assert [row["step"] for row in rows("whole")] == [0, 2, 4, 5]
+    assert [row["step"] for row in rows("whole") if "eer" in row] == [0, 4, 5]
     assert rows("whole") == rows("parts")
     one, other = (_average(tmp_path / name) for name in ("whole", "parts"))
     start = load_file(TEACHER)
@@ -233,8 +247,40 @@ def test_a_run_that_stopped_goes_on_to_the_same_weights(
     assert all(torch.equal(means[0][name], means[1][name]) for name in start)
     assert all(torch.equal(one[name], other[name]) for name in start)
     assert any(not torch.equal(one[name], start[name]) for name in start)
-    with pytest.raises(InputError, match="another recipe"):
+    with pytest.raises(InputError, match="another recipe was"):
         train_speaker(material, tmp_path / "parts", replace(TINY, steps=6), seed=3, workers=0)
+    with pytest.raises(InputError, match="another seed was"):
+        train_speaker(material, tmp_path / "parts", TINY, seed=4, workers=0)
+    copied = tmp_path / "copied"
+    shutil.copytree(material, copied)
+    (copied / "material.json").write_text((material / "material.json").read_text() + " ")
+    with pytest.raises(InputError, match="another material was"):
+        train_speaker(copied, tmp_path / "parts", TINY, seed=3, workers=0)
+
+
+def _half_a_checkpoint(brain: Any, step: int) -> None:
+    """What is there when a call is killed while it writes: the newest folder, without its last file and unmarked."""
+    saved = brain.checkpointer.save_checkpoint(meta={"step": step})
+    (saved.path / "student.ckpt").write_bytes(b"PK")
+    raise KeyboardInterrupt
+
+
+def test_targets_of_other_voices_are_refused(material: Path, teacher: Ge2eNet, tmp_path: Path) -> None:
+    clips, cache = read_material(material, "train").clips, tmp_path / "targets.safetensors"
+    said: list[int] = []
+    first = teacher_targets(teacher, clips, 1, MelParameters(), 0, cache, lambda _, n, m, __: said.append(m - n))
+    assert said == [3, 2, 1, 0]
+    again = teacher_targets(teacher, clips, 1, MelParameters(), 0, cache)
+    assert torch.equal(first.means, again.means)
+    for changed in ((clips[::-1], 1, 0), (clips, 2, 0), (clips, 1, 1)):
+        with pytest.raises(InputError, match="targets of other voices"):
+            teacher_targets(teacher, changed[0], changed[1], MelParameters(), changed[2], cache)
+
+
+def test_the_rate_rises_within_a_fifth_of_a_short_run() -> None:
+    rates = [replace(Recipe(), steps=50).rate(number) for number in range(50)]
+    assert max(rates) == rates[9] == Recipe().peak_rate and rates[-1] < rates[9] / 10
+    assert Recipe().rate(50) < Recipe().rate(100) == Recipe().peak_rate
 
 
 def _average(run: Path, kind: str = "average") -> dict[str, torch.Tensor]:
@@ -246,18 +292,26 @@ def _average(run: Path, kind: str = "average") -> dict[str, torch.Tensor]:
 def test_the_verb_makes_a_model_folder_that_the_runtime_loads(
     material: Path, tmp_path: Path, voxgate: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = replace(TINY, steps=2, steps_an_epoch=1)
+    small = replace(TINY, steps_an_epoch=2)
     monkeypatch.setattr("voxgate.models.train.speaker.Recipe", lambda: small)
     out = tmp_path / "out"
     paused = voxgate("train", "speaker", "--data", material, "--out", out, "--minutes", 0)
     assert paused.status == 0 and "goes on" in paused.err and not (out / "speaker-robust").exists()
+    outcome = voxgate("train", "speaker", "--data", material, "--out", out, "--steps", 3)
+    assert outcome.status == 2 and "another recipe" in outcome.err
     outcome = voxgate("train", "speaker", "--data", material, "--out", out)
     assert outcome.status == 0, outcome.err
+    assert re.search(r"trained: steps 5 of 5; \d+\.\d\d s a step, cosine 0\.", outcome.err)
     assert outcome.out.strip() == str(out / "speaker-robust")
     encoder = Ge2eEncoder(out / "speaker-robust")
     assert encoder.name == "speaker-robust" and encoder.embed(speech("heart")) is not None
     card = (out / "speaker-robust" / "README.md").read_text()
-    assert "LibriSpeech" in card and "6 windows" in card and "| room-noise, 1.6 |" in card
+    assert (
+        "LibriSpeech" in card
+        and "6 windows" in card
+        and "no synthesised voices" in card
+        and "| room-noise, 1.6 |" in card
+    )
     shipped = load_file(out / "speaker-robust" / "model.safetensors")
     assert all(
         torch.equal(value, load_file(out / "run" / "student.safetensors")[name]) for name, value in shipped.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from voxgate.device.errors import InputError
+from voxgate.models.train.progress import Lines, Tell
 
 
 def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | None, seed: int | None) -> int:
@@ -19,20 +21,25 @@ def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | No
     """
     data = _recordings(data)
     with _train_extra():
-        from voxgate.bench.speaker_material import render_with_synthesis
+        from voxgate.bench.speaker_material import missing_engine, render_with_synthesis
         from voxgate.export.speaker_robust import make_model_folder
         from voxgate.models.train.speaker import SEED, Recipe, train_speaker
     seed = SEED if seed is None else seed
-    material = data
-    if not (data / "material.json").is_file():
-        material = out / "material"
-        print(f"material in {material}", file=sys.stderr, flush=True)
-        render_with_synthesis(data, material, seed)
     run = out / "run"
     recipe = Recipe()
     if steps is not None:
-        recipe = replace(recipe, steps=steps, steps_an_epoch=min(steps, recipe.steps_an_epoch))
-    done = train_speaker(material, run, recipe, seed, minutes)
+        recipe = replace(recipe, steps=steps)
+    with _shown() as tell:
+        material = data
+        if not (data / "material.json").is_file():
+            material = out / "material"
+            print(f"material in {material}", file=sys.stderr, flush=True)
+            _warn_without(missing_engine() if not (material / "material.json").is_file() else None)
+            render_with_synthesis(data, material, seed, tell)
+        counts = json.loads((material / "material.json").read_text(encoding="utf-8")).get("counts", {})
+        if counts.get("synthesised") == 0:
+            print(f"{material}: recorded voices alone, none synthesised", file=sys.stderr, flush=True)
+        done = train_speaker(material, run, recipe, seed, minutes, tell=tell)
     if not done:
         print(f"the time is over; the same call goes on from {run}", file=sys.stderr)
         return 0
@@ -71,6 +78,39 @@ def distance(data: Path | None, out: Path, steps: int | None, minutes: float | N
     calibrate(material, folder, seed)
     print(folder)
     return 0
+
+
+def _warn_without(engine: str | None) -> None:
+    if engine is not None:
+        print(
+            f"WITHOUT SYNTHESISED VOICES: {engine} is not installed, so this trains another model than the recipe's; "
+            "stop here, pip install 'voxgate[voices]' and call again to have them",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+@contextmanager
+def _shown() -> Iterator[Tell]:
+    """How far the work is: a bar a task on a terminal, else lines."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    columns = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeRemainingColumn())
+    detail_column = TextColumn("{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1))
+    with Progress(*columns, detail_column, console=Console(stderr=True), expand=True) as bars:
+        tasks = {}
+
+        def tell(what: str, done: int, total: int, detail: str = "") -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, detail=detail)
+            bars.update(tasks[what], completed=done, total=total, detail=detail)
+
+        yield tell
 
 
 def _recordings(data: Path | None) -> Path:

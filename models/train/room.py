@@ -7,6 +7,7 @@ Every batch is drawn from seed and step alone, so that an interrupted run goes o
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
@@ -176,6 +177,7 @@ class _Run:
         self.average = {name: value.clone() for name, value in net.state_dict().items()}
         self.step, self.history, self.best = 0, list[dict[str, float]](), math.inf
         self.best_state = self.average
+        self.of: dict[str, Any] = {}
 
     def keep(self) -> None:
         state = {
@@ -189,6 +191,12 @@ class _Run:
         if not self.path.exists():
             return False
         state = torch.load(self.path, weights_only=True)
+        begun = state.get("of", {})
+        other = [name for name, value in self.of.items() if begun.get(name) != value]
+        if other:
+            raise InputError(
+                f"{self.path}: a run with another {' and '.join(other)} was begun here; choose another --out or remove it"
+            )
         self.net.load_state_dict(state.pop("net"))
         self.optimiser.load_state_dict(state.pop("optimiser"))
         for name, value in state.items():
@@ -228,6 +236,9 @@ def train(
     materials, held = read_material(data / "train"), read_material(data / "development")
     net = RoomNet(INPUTS, SPEECH_INPUT)
     run = _Run(net, out, recipe)
+    files = [*(data / "train").glob("[0-9]*.npz"), *(data / "development").glob("[0-9]*.npz")]
+    sizes = sorted([path.parent.name, path.name, path.stat().st_size] for path in files)
+    run.of = {"recipe": asdict(recipe), "seed": seed, "material": json.dumps(sizes)}
     if not run.resume():
         standardise(net, materials, recipe, seed)
         run.average = {name: value.clone() for name, value in net.state_dict().items()}

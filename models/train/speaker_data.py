@@ -7,6 +7,7 @@ half the one of the window that the stretch lies in. With the mean alone the stu
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
@@ -25,6 +27,7 @@ from voxgate.models.mel import MelParameters, mel_frames, to_level
 from voxgate.models.nets.ge2e import Ge2eNet
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.train.corruption import Odds, Sounds, corrupt, joined, resampled, resampled_mask, with_envelope
+from voxgate.models.train.progress import Tell, silent
 
 FRAMES = 160
 SYNTHESISED = "synthesised"
@@ -129,27 +132,43 @@ class Targets:
 
 
 def teacher_targets(
-    teacher: Ge2eNet, clips: list[Clip], count: int, parameters: MelParameters, seed: int, cache: Path | None = None
+    teacher: Ge2eNet,
+    clips: list[Clip],
+    count: int,
+    parameters: MelParameters,
+    seed: int,
+    cache: Path | None = None,
+    tell: Tell = silent,
 ) -> Targets:
     """Let the teacher hear `count` virtual voices of every clip (a quarter of that of synthesised ones, which resemble each
-    other). With `cache` the result is kept there, and read when it is there: some minutes of work."""
+    other). With `cache` the result is kept there, and read when it is there: some minutes of work. Raises InputError when
+    what is kept there is of other voices, warps or weights."""
     numbers = {source: number for number, source in enumerate(dict.fromkeys(clip.source for clip in clips))}
     rows = []
     for number, clip in enumerate(clips):
         here = max(1, count // 4) if clip.source.startswith(SYNTHESISED) else count
         rows += [(number, warp) for warp in draw_warps(here, np.random.default_rng([seed, number, 5]))]
+    key = _key(teacher, clips, count, seed) if cache is not None else ""
     if cache is not None and cache.is_file():
+        with safe_open(cache, "pt") as file:
+            if (file.metadata() or {}).get("of") != key:
+                raise InputError(
+                    f"{cache}: targets of other voices, seed or weights; choose another --out or remove it"
+                )
         kept = load_file(cache)
         sizes = kept["sizes"].tolist()
         windows = list(kept["windows"].split(sizes))
         starts = [part.numpy() for part in kept["starts"].split(sizes)]
     else:
-        heard = [_heard(teacher, clips[number], warp, parameters) for number, warp in rows]
+        heard = []
+        for number, warp in rows:
+            heard.append(_heard(teacher, clips[number], warp, parameters))
+            tell("teacher: virtual voices heard", len(heard), len(rows), "")
         windows, starts = [one for one, _ in heard], [other for _, other in heard]
         if cache is not None:
             sizes = torch.tensor([len(one) for one in windows])
             kept = {"windows": torch.cat(windows), "starts": torch.from_numpy(np.concatenate(starts)), "sizes": sizes}
-            save_file(kept, cache.with_suffix(".part"))
+            save_file(kept, cache.with_suffix(".part"), {"of": key})
             cache.with_suffix(".part").replace(cache)
     return Targets(
         torch.stack([functional.normalize(vectors.mean(dim=0), dim=0) for vectors in windows]),
@@ -159,6 +178,15 @@ def teacher_targets(
         np.array([numbers[clips[number].source] for number, _ in rows]),
         [warp for _, warp in rows],
     )
+
+
+def _key(teacher: Ge2eNet, clips: list[Clip], count: int, seed: int) -> str:
+    digest = hashlib.sha256(json.dumps([count, seed, [clip.name for clip in clips]]).encode())
+    for clip in clips:
+        digest.update(clip.samples.tobytes() + clip.mask.tobytes())
+    for value in teacher.state_dict().values():
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()
 
 
 @torch.no_grad()
@@ -205,23 +233,32 @@ class Batches(torch.utils.data.Dataset[Batch]):
         synthesised_weight: float = 1.0,
         window_share: float = 0.5,
         odds: Odds | None = None,
+        steps: int | None = None,
     ) -> None:
-        """`count` batches make an epoch; set `epoch` (from 0) before one begins. Synthesised sources are drawn
-        `synthesised_weight` times as often as recorded ones, because they resemble each other."""
+        """`count` batches make an epoch, the last of `steps` perhaps fewer; set `epoch` (from 0) before one begins.
+
+        Synthesised sources are drawn `synthesised_weight` times as often as recorded ones, because they resemble each
+        other."""
         self.epoch = 0
         self._material, self._targets, self._parameters = material, targets, parameters
         self._seed, self._count, self._odds = seed, count, odds or Odds()
+        self._steps = steps
         self._window_share = window_share
         names = list(dict.fromkeys(clip.source for clip in material.clips))
         weights = np.array([synthesised_weight if name.startswith(SYNTHESISED) else 1.0 for name in names])
         self._chances = weights / weights.sum()
         self._voices = min(voices, len(names))
 
+    @property
+    def first(self) -> int:
+        """Number of the epoch's first batch."""
+        return self.epoch * self._count
+
     def __len__(self) -> int:
-        return self._count
+        return self._count if self._steps is None else min(self._count, self._steps - self.first)
 
     def __getitem__(self, place: int) -> Batch:
-        number = self.epoch * self._count + place
+        number = self.first + place
         generator = np.random.default_rng([self._seed, number])
         targets = self._targets
         sources = generator.choice(self._chances.size, self._voices, replace=False, p=self._chances)
