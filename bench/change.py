@@ -31,9 +31,9 @@ from voxgate.models.extractors import Extractors, load_extractors
 from voxgate.models.session import Session
 from voxgate.models.settings import RATE, GateSettings
 
-ITEMS = {"mono": 120, "stereo": 48, "pendant-4": 48, "glasses-8": 96, "glasses-8 mouth": 48}
-"""Items of one length, tails and heads together; twice as many controls."""
-INITIATOR_ITEMS = 48
+ITEMS = {"mono": 120, "stereo": 96, "pendant-4": 96, "glasses-8": 96, "glasses-8 mouth": 96}
+"""Items of one length, tails and heads in halves, so that there are forty of either; twice as many controls."""
+INITIATOR_ITEMS = 96
 FEW_LENGTHS = (0.3, 0.6, 1.0, 1.5)
 """Lengths of the stages that are not `SCORED`, and of sessions without a profile."""
 SCORED = ("mono", "glasses-8")
@@ -163,7 +163,7 @@ def _heard(case: Case, spliced: Spliced, rig: Rig, extractors: Extractors) -> di
     if profile is None or case.stage not in SCORED:
         return found
     judge = judge or near_judge(array, profile.signature, profile.near)
-    turn = heard(spliced.samples, array, judge, extractors.speaker)
+    turn = heard(spliced.samples, array, judge, extractors)
     scorer = extractors.speaker.scorer_for(profile)
     return found | {
         "scores": {} if turn is None else scores(turn, judge, extractors.speaker, scorer, extractors.change)

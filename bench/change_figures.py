@@ -12,6 +12,9 @@ from voxgate.bench.record import clustered_interval
 from voxgate.calib.statistics import equal_error_rate
 
 FALSE_REJECTION = 0.02
+DRAWS = 300
+SAFE_SHARES = (0.98, 0.95)
+"""Of the scenes with a bystander, caught at a length and at every longer one: then turns from that length on are safe."""
 TOOLS = ("any", "destructive")
 CONTROL = "control"
 
@@ -32,6 +35,13 @@ def figures(items: list[dict[str, Any]], seed: int) -> dict[str, Any]:
             row["scores"][f"{seconds:g}"] = {
                 name: _separation(controls, cell, name, seed) for name in _score_names(controls)
             }
+        row["safe"] = {
+            kind: {
+                tool: {f"{share:g}": _shortest_safe(row["product"], kind, tool, share) for share in SAFE_SHARES}
+                for tool in TOOLS
+            }
+            for kind in ("all", "tail", "head")
+        }
         row["by_condition"] = {
             condition: {
                 "refused": _refused([c for c in controls if c["condition"] == condition], seed),
@@ -71,13 +81,31 @@ def _caught(items: list[dict[str, Any]], seed: int) -> dict[str, Any]:
     """Share of the scenes with a bystander of whose words none was acted on, and with whom also none of the wearer's."""
     if not items:
         return {}
-    pairs = [f"{item['wearer']} {item['bystander']}" for item in items]
+    people = [[item[who] for item in items] for who in ("wearer", "bystander")]
     return {
         tool: clustered_interval(
-            [float(not item["acted"][tool].get("bystander", 0)) for item in items], pairs, seed=seed
+            [float(not item["acted"][tool].get("bystander", 0)) for item in items], *people, seed=seed
         )
         for tool in TOOLS
     } | {"wearer acted": float(np.mean([bool(item["acted"]["any"].get("wearer", 0)) for item in items]))}
+
+
+def _shortest_safe(product: dict[str, Any], kind: str, tool: str, share: float) -> dict[str, Any] | None:
+    """The shortest length measured from which on at least `share` of the scenes of a kind are caught, with what was found
+    there; None where there is none. `sure`: so much of the interval too, at that length and every longer one.
+
+    Of n scenes that are all caught no resampling tells that one could be missed: their interval begins at 0.025^(1/n)
+    (Clopper and Pearson, 1934), as if they were independent.
+    """
+    found: dict[str, Any] | None = None
+    for length in sorted(product, key=float, reverse=True):
+        cell = product[length] if kind == "all" else product[length][kind]
+        if not cell or cell[tool]["mean"] < share:
+            break
+        low = min(cell[tool]["low"], 0.025 ** (1 / cell[tool]["count"]))
+        sure = low >= share and (found is None or found["sure"])
+        found = {"seconds": float(length), **cell[tool], "low": low, "sure": sure}
+    return found
 
 
 def _counts(names: Any) -> dict[str, int]:
@@ -93,23 +121,21 @@ def _score_names(controls: list[dict[str, Any]]) -> list[str]:
 
 def _separation(controls: list[dict[str, Any]], cell: list[dict[str, Any]], name: str, seed: int) -> dict[str, Any]:
     """Equal error rate, and detection at the threshold that refuses 2 % of the controls, of a score that is higher the more a
-    scene speaks for a change. Intervals resample pairs of people; a control belongs to the pairs of its wearer."""
-    own = [(item["scores"][name], item["wearer"]) for item in controls if item["scores"].get(name) is not None]
-    other = [
-        (item["scores"][name], f"{item['wearer']} {item['bystander']}")
-        for item in cell
-        if item["scores"].get(name) is not None
-    ]
+    scene speaks for a change. Intervals resample wearers, with all their scenes, and bystanders apart."""
+    own = [item for item in controls if item["scores"].get(name) is not None]
+    other = [item for item in cell if item["scores"].get(name) is not None]
     if len(own) < 10 or len(other) < 10:
         return {}
-    values = np.array([value for value, _ in own]), np.array([value for value, _ in other])
-    names = np.array([who for _, who in own]), np.array([who for _, who in other])
-    pairs, wearers = np.unique(names[1]), np.unique(names[0])
+    values = [np.array([item["scores"][name] for item in items]) for items in (own, other)]
+    wearers, wearer = np.unique([item["wearer"] for item in own + other], return_inverse=True)
+    bystanders, bystander = np.unique([item["bystander"] for item in other], return_inverse=True)
     generator = np.random.default_rng(seed)
-    draws = [
-        _rates(_drawn(values[0], names[0], wearers, generator), _drawn(values[1], names[1], pairs, generator))
-        for _ in range(300)
-    ]
+    draws = []
+    for _ in range(DRAWS):
+        times = _drawn(len(wearers), generator)[wearer]
+        both = times[len(own) :] * _drawn(len(bystanders), generator)[bystander]
+        if times[: len(own)].any() and both.any():
+            draws.append(_rates(np.repeat(values[0], times[: len(own)]), np.repeat(values[1], both)))
     eer, detected = _rates(*values)
     low, high = np.quantile(np.array(draws), (0.025, 0.975), axis=0)
     return {
@@ -117,15 +143,13 @@ def _separation(controls: list[dict[str, Any]], cell: list[dict[str, Any]], name
         "detected": {"value": detected, "low": float(low[1]), "high": float(high[1])},
         "controls": len(own),
         "count": len(other),
-        "pairs": len(pairs),
+        "wearers": len(wearers),
+        "bystanders": len(bystanders),
     }
 
 
-def _drawn(
-    values: NDArray[np.float64], names: NDArray[np.str_], clusters: NDArray[np.str_], generator: np.random.Generator
-) -> NDArray[np.float64]:
-    times = generator.multinomial(len(clusters), np.full(len(clusters), 1 / len(clusters)))
-    return np.repeat(values, times[np.searchsorted(clusters, names)])
+def _drawn(clusters: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    return generator.multinomial(clusters, np.full(clusters, 1 / clusters))
 
 
 def _rates(own: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:

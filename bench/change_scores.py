@@ -7,6 +7,7 @@ import numpy as np
 from voxgate.device.arrays import ArrayProfile
 from voxgate.models.changes import ChangeModel, Sound, evidence
 from voxgate.models.evidence import Floats, NearJudge, SpeakerScorer
+from voxgate.models.extractors import Extractors
 from voxgate.models.inheriting import WORD_NEAR_FRAMES
 from voxgate.models.settings import FRAME, GateSettings
 from voxgate.models.speaker import SpeakerModel
@@ -16,9 +17,9 @@ from voxgate.models.vad import Vad
 WINDOW_SECONDS = WINDOW_FRAMES * FRAME_SECONDS
 
 
-def heard(samples: Floats, array: ArrayProfile, judge: NearJudge, speaker: SpeakerModel) -> Turn | None:
+def heard(samples: Floats, array: ArrayProfile, judge: NearJudge, extractors: Extractors) -> Turn | None:
     """The scene's longest turn as a session hears it, never cut where the speaker seems to change; None without one."""
-    listener, vad = Listener(GateSettings()), Vad()
+    listener, vad = Listener(GateSettings()), Vad(extractors.vad)
     channels = list(array.mics) or [array.recogniser]
     turns: list[Turn] = []
     for index in range(len(samples) // FRAME):
@@ -26,7 +27,7 @@ def heard(samples: Floats, array: ArrayProfile, judge: NearJudge, speaker: Speak
         mono = np.ascontiguousarray(frame[:, array.recogniser])
         row = judge.features(np.ascontiguousarray(frame[None][:, :, channels]))[0]
         if listener.hear(index, vad(mono), mono, row, frozenset()) and listener.turn is not None:
-            listener.turn.step(speaker.encoder, judge)
+            listener.turn.step(extractors.speaker.encoder, judge)
         if listener.over:
             turns.append(listener.take())
     if listener.turn is not None:

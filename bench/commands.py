@@ -29,9 +29,9 @@ from voxgate.bench.scenes import (
     at_level,
     generator_for,
     speaking_frames,
-    through,
     voices,
 )
+from voxgate.calib.near_scenes import through
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE

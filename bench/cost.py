@@ -1,8 +1,9 @@
 """What the gate costs: shares of one core by stage, time of a block, start-up and memory, with and without words.
 
 Each variant runs in a process of its own, on one thread, over the same recording: somebody speaks almost all the time, at
-the wearer's mouth (words are decoded) or from a loudspeaker's place (they are not), in eight channels of 16 or 48 kHz. In
-the same run the speaker model's torch network is timed beside the exported graph, where torch is installed.
+the wearer's mouth (words are decoded) or from a loudspeaker's place (they are not), in eight channels of 16 or 48 kHz or in
+one. Reading asks for nothing, so what the change model takes for each call is timed apart. In the same run the speaker model's
+torch network is timed beside the exported graph, where torch is installed.
 """
 
 from __future__ import annotations
@@ -16,27 +17,48 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voxgate.bench.record import Record
-from voxgate.bench.scenes import MOUTH, Responses, at_level, generator_for, speaking_frames, through, voices
+from voxgate.bench.scenes import MOUTH, REFERENCE, Responses, at_level, generator_for, speaking_frames, voices
+from voxgate.calib.near_scenes import through
 from voxgate.device.errors import InputError
+from voxgate.models.changes import CHANGE_FILE
 from voxgate.models.evidence import Floats
-from voxgate.models.settings import RATE
+from voxgate.models.ge2e import SPEAKER_FOLDER
+from voxgate.models.room import ROOM_FOLDER
+from voxgate.models.runtime import WEIGHTS, ModelFolder, sha256_of
+from voxgate.models.settings import FRAME, RATE
 
 SCENE_SECONDS = 90.0
 STARTS = 7
 ENROLMENT_CLIPS = 5
+TURN_SECONDS = (1.5, 3.0, 6.0)
+"""Speech of the turns whose change model is timed."""
+MICROPHONES = {"glasses-8": list(range(8)), "mono": [REFERENCE]}
 VARIANTS = (
-    # name, position, rate, with words
-    ("wearer speaks, words", MOUTH, 16_000, True),
-    ("wearer speaks, no words", MOUTH, 16_000, False),
-    ("bystander speaks, words", "center", 16_000, True),
-    ("wearer speaks, words, 48 kHz", MOUTH, 48_000, True),
+    # name, position, rate, with words, array
+    ("wearer speaks, words", MOUTH, 16_000, True, "glasses-8"),
+    ("wearer speaks, no words", MOUTH, 16_000, False, "glasses-8"),
+    ("bystander speaks, words", "center", 16_000, True, "glasses-8"),
+    ("wearer speaks, words, 48 kHz", MOUTH, 48_000, True, "glasses-8"),
+    ("wearer speaks, words, one microphone", MOUTH, 16_000, True, "mono"),
 )
+
+
+def shipped() -> dict[str, str]:
+    """What is measured: file and hash of the speaker graph that is run, of both judges of near and of the change model."""
+    files = {
+        "speaker": ModelFolder(SPEAKER_FOLDER).graph,
+        "near, glasses-8": WEIGHTS / "near" / "signature-worn.json",
+        "near, mono": ModelFolder(ROOM_FOLDER).graph,
+        "change": CHANGE_FILE,
+    }
+    return {part: f"{path.relative_to(WEIGHTS)} {sha256_of(path)[:12]}" for part, path in files.items()}
 
 
 def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
@@ -49,18 +71,21 @@ def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
     wearer = speech[0].speaker
     own = [voice.samples for voice in speech if voice.speaker == wearer]
     generator = generator_for(seed, "cost")
-    with Record(out, {"benchmark": "cost", "seed": seed}) as record, tempfile.TemporaryDirectory() as scratch:
+    settings = {"benchmark": "cost", "seed": seed, "models": shipped()}
+    with Record(out, settings) as record, tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, "VOXGATE_HOME": str(Path(scratch) / "home"), "OMP_NUM_THREADS": "1"}
-        clips = []
-        for number, samples in enumerate(own[:ENROLMENT_CLIPS]):
-            clips.append(_write(Path(scratch) / f"enrol-{number}.flac", _place(responses, samples, room, MOUTH), RATE))
-        _child(["-m", "voxgate.tui.cli", "enroll", "wearer", *clips, "--array", "glasses-8"], environment)
+        for array, microphones in MICROPHONES.items():
+            clips = []
+            for number, samples in enumerate(own[:ENROLMENT_CLIPS]):
+                heard = _place(responses, samples, room, MOUTH)[:, microphones]
+                clips.append(_write(Path(scratch) / f"enrol-{number}.flac", heard, RATE))
+            _child(["-m", "voxgate.tui.cli", "enroll", f"on-{array}", *clips, "--array", array], environment)
         figures: dict[str, Any] = {}
-        for name, position, rate, words in VARIANTS:
+        for name, position, rate, words, array in VARIANTS:
             order = generator.permutation(len(own))
             dry = np.concatenate([own[i] for i in order])
             dry = np.resize(dry, int(SCENE_SECONDS * RATE)).astype(np.float32)
-            sound = _place(responses, dry, room, position)
+            sound = _place(responses, dry, room, position)[:, MICROPHONES[array]]
             path = _write(Path(scratch) / "scene.flac", sound, rate)
             record.segment(
                 name,
@@ -75,14 +100,15 @@ def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
             if name in record.done:
                 figures[name] = {k: v for p in record.predictions if p["id"] == name for k, v in p.items() if k != "id"}
                 continue
-            arguments = ["-m", "voxgate.bench.cost", path, *([] if words else ["--no-words"])]
+            arguments = ["-m", "voxgate.bench.cost", path, "--array", array, *([] if words else ["--no-words"])]
             figures[name] = json.loads(_child(arguments, environment))
             record.prediction(name, **figures[name])
         figures["start"] = {
             "help_s": _median_seconds(["-m", "voxgate.tui.cli", "--help"], environment),
             "load_all_s": statistics.median(figures[name]["load_s"] for name, *_ in VARIANTS),
         }
-        figures["speaker_model"] = json.loads(_child(["-m", "voxgate.bench.cost", "--speaker"], environment))
+        for part in ("speaker", "change"):
+            figures[f"{part}_model"] = json.loads(_child(["-m", "voxgate.bench.cost", f"--{part}"], environment))
         return record.summary(figures, cpu=_cpu())
 
 
@@ -122,7 +148,7 @@ def _cpu() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _measure(path: Path, words: bool) -> dict[str, Any]:
+def _measure(path: Path, words: bool, array: str) -> dict[str, Any]:
     """In the child: one session over the file, CPU time and memory of this process."""
     begun = time.perf_counter()
     from voxgate.calib.store import load_wearer
@@ -141,11 +167,11 @@ def _measure(path: Path, words: bool) -> dict[str, Any]:
     session = Session(
         extractors,
         GateSettings(),
-        load_array("glasses-8"),
+        load_array(array),
         load_tools(None),
         source="cost",
         rate=source.rate,
-        profile=load_wearer("wearer"),
+        profile=load_wearer(f"on-{array}"),
         clock=time.process_time,
     )
     load_seconds = time.perf_counter() - begun
@@ -182,12 +208,13 @@ def _peak_memory_mb() -> float:
 
 def _speaker() -> dict[str, Any]:
     """In the child: one 1.6 s window through the exported graph and, where torch is there, through its network."""
+    from voxgate.models.ge2e import Ge2eEncoder
     from voxgate.models.mel import MelParameters, mel_frames, to_level
-    from voxgate.models.speaker import SPEAKER_FOLDER, Ge2eEncoder
 
     encoder = Ge2eEncoder()
+    graph = ModelFolder(SPEAKER_FOLDER).graph.name
     window = np.random.default_rng(0).standard_normal(int(1.6 * RATE)).astype(np.float32) * 0.05
-    figures: dict[str, Any] = {"window_s": 1.6, "onnx_ms": _median_ms(lambda: encoder.embed(window))}
+    figures: dict[str, Any] = {"window_s": 1.6, "graph": graph, "onnx_ms": _median_ms(lambda: encoder.embed(window))}
     try:
         import torch
     except ImportError:
@@ -211,12 +238,36 @@ def _speaker() -> dict[str, Any]:
     return {**figures, "torch": torch.__version__, "ratio": figures["torch_ms"] / figures["onnx_ms"]}
 
 
+def _change(rounds: int = 10) -> dict[str, Any]:
+    """In the child: what a call costs that is searched for another voice, where no window was embedded before: the most."""
+    from voxgate.models.changes import Sound, evidence, load_change_model
+    from voxgate.models.ge2e import Ge2eEncoder
+
+    encoder = Ge2eEncoder()
+    model = load_change_model(encoder.sha256)
+    if model is None:
+        return {"note": "there is no change model for the speaker model that ships"}
+    generator = np.random.default_rng(0)
+
+    def search(sound: Sound) -> int:
+        _, rows = evidence(sound, encoder, lambda vector: 0.5)
+        return len(model.llr(rows))
+
+    figures: dict[str, Any] = {}
+    for seconds in TURN_SECONDS:
+        frames = generator.standard_normal((round(seconds * RATE / FRAME), FRAME)).astype(np.float32) * 0.05
+        sound = Sound(frames, 20.0)
+        figures[f"{seconds:g} s"] = {"ms": _median_ms(partial(search, sound), rounds), "stretches": search(sound)}
+    return figures
+
+
 def _median_ms(work: Any, rounds: int = 40) -> float:
+    """Processor time, which other work on the machine does not stretch."""
     times = []
     for _ in range(rounds):
-        begun = time.perf_counter()
+        begun = time.process_time()
         work()
-        times.append(time.perf_counter() - begun)
+        times.append(time.process_time() - begun)
     return statistics.median(times) * 1e3
 
 
@@ -224,9 +275,13 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description="The measured child of the cost benchmark; prints JSON.")
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--no-words", action="store_true")
+    parser.add_argument("--array", choices=MICROPHONES, default="glasses-8")
     parser.add_argument("--speaker", action="store_true")
-    arguments = parser.parse_args()
-    print(json.dumps(_speaker() if arguments.speaker else _measure(arguments.file, not arguments.no_words)))
+    parser.add_argument("--change", action="store_true")
+    given = parser.parse_args()
+    parts = {"speaker": _speaker, "change": _change}
+    work = next((work for part, work in parts.items() if getattr(given, part)), None)
+    print(json.dumps(work() if work else _measure(given.file, not given.no_words, given.array)))
 
 
 if __name__ == "__main__":

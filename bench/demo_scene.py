@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.bench.scenes import through
 from voxgate.bench.voices import ENROL_SENTENCES, say
 from voxgate.calib.clips import Clip
 from voxgate.calib.enrol import enrol
+from voxgate.calib.near_scenes import through
 from voxgate.calib.rooms import rotation
 from voxgate.device.arrays import load_array
 from voxgate.device.errors import InputError, VoxgateError

@@ -29,17 +29,18 @@ from voxgate.bench.record import Progress, Record
 from voxgate.bench.replay import replay_items
 from voxgate.bench.scenes import (
     MOUTH,
+    NoiseFields,
     Noises,
     Responses,
     Voice,
-    diffuse_noise,
+    by_speaker,
     generator_for,
     level,
     read_sound,
     speaking_frames,
-    through,
     voices,
 )
+from voxgate.calib.near_scenes import frames_of, through
 from voxgate.calib.room_rendering import detected
 from voxgate.calib.speech import Speech
 from voxgate.device.errors import InputError
@@ -89,8 +90,7 @@ class Bench:
         self.noises = Noises(data)
         self.own: dict[str, dict[str, float]] = {}
         self._vad = Vad()
-        self._fields: dict[str, Floats] = {}
-        self._responses = Responses(data)
+        self._fields = NoiseFields(Responses(data), self.noises, seed)
 
     def hear(
         self,
@@ -120,11 +120,11 @@ class Bench:
     def enrol(self, name: str, clips: list[Floats]) -> None:
         """Keep what an enrolment comes to on its device."""
         judge = RoomJudge(self.model, None, RADIUS_M)
-        rows = [judge.features(_frames(clip)) for clip in clips]
+        rows = [judge.features(frames_of(clip)) for clip in clips]
         self.own[name] = near_stats(judge, rows, [self.detected(clip) for clip in clips])
 
     def detected(self, samples: Floats) -> NDArray[np.bool_]:
-        return detected(_frames(samples)[:, :, 0], self._vad)
+        return detected(frames_of(samples)[:, :, 0], self._vad)
 
     def spoken(self, samples: Floats, channel: int) -> Speech:
         """One channel and where its speech is."""
@@ -136,7 +136,7 @@ class Bench:
         judges |= {
             name.split("|")[0]: RoomJudge(self.model, self.own[name], RADIUS_M) for name in enrolments if self.own[name]
         }
-        rows = judges["absolute"].features(_frames(samples))
+        rows = judges["absolute"].features(frames_of(samples))
         speech = self.detected(samples)
         quiet = np.flatnonzero(~speech[: int(LEAD_SECONDS * RATE / FRAME)])
         noise = rows[quiet].mean(axis=0) if len(quiet) >= 5 else None
@@ -153,18 +153,10 @@ class Bench:
             yield found
 
     def _noise(self, samples: int, source: Floats | tuple[int, ...], generator: np.random.Generator) -> Floats:
-        chosen = self.noises.names[int(generator.integers(len(self.noises.names)))]
-        if not isinstance(source, tuple):
-            return through(self.noises.piece(chosen, samples, generator), source)
-        field = self._field(chosen)[:, source]
-        start = int(generator.integers(len(field)))
-        return np.asarray(np.take(field, np.arange(start, start + samples), axis=0, mode="wrap"), np.float32)
-
-    def _field(self, name: str) -> Floats:
-        if name not in self._fields:
-            generator = generator_for(self.seed, "field", name)
-            self._fields[name] = diffuse_noise(self._responses, self.noises, name, 20 * RATE, generator)
-        return self._fields[name]
+        chosen = self.noises.draw(generator)
+        if isinstance(source, tuple):
+            return self._fields.stretch(chosen, samples, generator)[:, source]
+        return through(self.noises.piece(chosen, samples, generator), source)
 
 
 def run(data: Path, out: Path, seed: int, limit: int | None = None) -> dict[str, Any]:
@@ -228,7 +220,7 @@ def _measure(bench: Bench, item: Item, record: Record) -> None:
 def simulated_items(bench: Bench, rooms: list[SimulatedRoom], people: list[Voice]) -> Iterator[Item]:
     """One wearer a device at the distances of every room, on one and two microphones, enrolled in the next room with
     utterances that are not tested: near and far have the same voice. Raises InputError when nobody said enough."""
-    long = _by_speaker([voice for voice in people if len(voice.samples) > LONG_SECONDS * RATE])
+    long = by_speaker([voice for voice in people if len(voice.samples) > LONG_SECONDS * RATE])
     able = [clips for clips in long.values() if len(clips) > ENROLMENT_UTTERANCES]
     if not able:
         raise InputError(
@@ -265,11 +257,11 @@ def glasses_items(bench: Bench, data: Path, people: list[Voice], limit: int | No
     """`limit` utterances of each speaker (8 without it), none of them enrolled, from the mouth and, as another's, from a
     loudspeaker of the room."""
     responses = Responses(data)
-    by_speaker = _by_speaker(people)
+    speakers = by_speaker(people)
     for room in responses.rooms:
         for placement, microphones in PLACEMENTS.items():
             chosen = list(microphones)
-            for speaker, clips in by_speaker.items():
+            for speaker, clips in speakers.items():
                 names = []
                 for kind, acoustics in (("relative", room), ("elsewhere", "anechoic")):
                     name = f"{kind}|{room}|{placement}|{speaker}"
@@ -299,7 +291,7 @@ def distant_items(data: Path, people: list[Voice], limit: int | None) -> Iterato
         "flat": sorted((data / "dirha-ir").glob("**/*.wav")),
     }
     for name, paths in sources.items():
-        for clips in _by_speaker(people).values():
+        for clips in by_speaker(people).values():
             for voice in clips[ENROLMENT_UTTERANCES:][: limit or 8]:
                 if not paths:
                     continue
@@ -313,17 +305,6 @@ def distant_items(data: Path, people: list[Voice], limit: int | None) -> Iterato
                     for condition in CONDITIONS[:2]:
                         identity = f"{cell}/{path.stem}/{condition}/{voice.id}"
                         yield Item(identity, cell, condition, voice, part, None, False, path.stem, (), noise_from)
-
-
-def _by_speaker(people: list[Voice]) -> dict[str, list[Voice]]:
-    out: dict[str, list[Voice]] = {}
-    for voice in people:
-        out.setdefault(voice.speaker, []).append(voice)
-    return out
-
-
-def _frames(samples: Floats) -> Floats:
-    return samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME, samples.shape[1])
 
 
 def _model_name() -> str:

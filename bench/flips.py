@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
 from voxgate.bench.scenes import TEST_NOISES
+from voxgate.calib.clips import read_mono
 from voxgate.calib.speaker_trials import add_noise, enrolment_pieces, read_noises
 from voxgate.calib.speech import find_speech
 from voxgate.calib.splits import calibration_speakers, training_speakers
@@ -239,13 +239,7 @@ def _read(folder: Path, speakers: Sequence[str]) -> dict[str, list[Floats]]:
         for path in sorted((folder / speaker).iterdir()):
             if path.suffix not in (".flac", ".wav"):
                 continue
-            try:
-                samples, rate = soundfile.read(path, dtype="float32")
-            except (OSError, RuntimeError) as error:
-                raise InputError(f"{path}: not a recording that can be read ({error}); remove or replace it") from error
-            if rate != RATE or samples.ndim != 1:
-                raise InputError(f"{path}: expected mono at {RATE} Hz, found {rate} Hz; convert it first")
-            clips.append(find_speech(samples, vad).voiced)
+            clips.append(find_speech(read_mono(path), vad).voiced)
         if len(clips) <= ENROLLED:
             clips = [np.concatenate(clips)] if clips else []
         if sum(clip.size for clip in clips) >= LEAST_SECONDS * RATE:

@@ -22,18 +22,19 @@ from voxgate.bench.record import Progress, Record, clustered_interval
 from voxgate.bench.scenes import (
     MOUTH,
     REFERENCE,
+    NoiseFields,
     Noises,
     Responses,
     Voice,
     at_level,
-    diffuse_noise,
+    by_speaker,
     generator_for,
     reseated,
     speaking_frames,
-    through,
     voices,
     with_noise,
 )
+from voxgate.calib.near_scenes import frames_of, through
 from voxgate.device.arrays import load_array
 from voxgate.models.distance import make_signature, near_judge
 from voxgate.models.evidence import Floats, NearJudge
@@ -55,7 +56,6 @@ LEAST_SPEECH = 0.5
 """Share of a block in which its talker must be speaking, as the speech detector hears the dry voice, for it to count."""
 SELF_NOISE_DB = -60.0
 """Noise of the microphones themselves, against the speech: present in every condition."""
-NOISE_SECONDS = 20
 
 Mask = NDArray[np.bool_]
 
@@ -124,11 +124,8 @@ def run(data: Path, out: Path, seed: int, limit: int | None = None) -> dict[str,
 
 def _scenes(people: list[Voice], responses: Responses, limit: int | None) -> Iterator[Scene]:
     """Every combination; the rival of an utterance is another speaker of the same set, fixed by the utterance."""
-    by_speaker: dict[str, list[Voice]] = {}
-    for voice in people:
-        by_speaker.setdefault(voice.speaker, []).append(voice)
     for enrolled, tested in permutations(("anechoic", *responses.rooms), 2):
-        for speaker, utterances in by_speaker.items():
+        for speaker, utterances in by_speaker(people).items():
             for voice in utterances[ENROLMENT_UTTERANCES:][:limit]:
                 others = [other for other in people if other.speaker != speaker]
                 generator = generator_for(voice.id, "rival")
@@ -151,14 +148,10 @@ class _Rig:
         self._array = load_array(ARRAY)
         self._vad = Vad()
         self._judges: dict[tuple[str, str], NearJudge] = {}
-        self._fields: dict[str, Floats] = {}
+        self._fields = NoiseFields(responses, noises, seed)
         self._spoken: dict[str, Mask] = {}
         self._last: tuple[tuple[str, ...], Floats] = ((), np.zeros((0, 0), np.float32))
-        self._enrolment: dict[str, list[Voice]] = {}
-        for voice in people:
-            clips = self._enrolment.setdefault(voice.speaker, [])
-            if len(clips) < ENROLMENT_UTTERANCES:
-                clips.append(voice)
+        self._utterances = by_speaker(people)
 
     def hear(self, scene: Scene) -> Floats:
         """The scene's sound (n, 8)."""
@@ -172,10 +165,7 @@ class _Rig:
             far = self._responses.get(scene.tested, self._far_place(scene.tested, generator))
             samples = samples + at_level(through(other, far), speaking_frames(other))
         elif scene.condition.startswith("noise"):
-            names = self._noises.names
-            field = self._field(names[int(generator.integers(len(names)))])
-            start = int(generator.integers(len(field)))
-            noise = np.take(field, np.arange(start, start + len(samples)), axis=0, mode="wrap")
+            noise = self._fields.stretch(self._noises.draw(generator), len(samples), generator)
             samples = with_noise(samples, speaking, noise, float(scene.condition.split()[1]))
         elif scene.condition.startswith("reseated"):
             samples = reseated(samples, float(scene.condition.split()[1]), generator)
@@ -185,7 +175,7 @@ class _Rig:
     def blocks(self, scene: Scene, samples: Floats) -> Iterator[dict[str, float | None]]:
         """Score of each whole block in which the scene's talker speaks for at least half of the time."""
         judge = self._judge(scene.enrolled, scene.wearer)
-        rows = judge.features(_frames(samples))
+        rows = judge.features(frames_of(samples))
         detected = self._detected(samples)
         truth = self._truth(scene.voice)
         for start in range(0, len(rows) - BLOCK_FRAMES + 1, BLOCK_FRAMES):
@@ -216,23 +206,17 @@ class _Rig:
         places = self._responses.positions(acoustics)
         return places[int(generator.integers(len(places)))]
 
-    def _field(self, name: str) -> Floats:
-        if name not in self._fields:
-            generator = generator_for(self._seed, "field", name)
-            self._fields[name] = diffuse_noise(self._responses, self._noises, name, NOISE_SECONDS * RATE, generator)
-        return self._fields[name]
-
     def _judge(self, acoustics: str, speaker: str) -> NearJudge:
         key = (acoustics, speaker)
         if key not in self._judges:
             rows_list, masks = [], []
-            for voice in self._enrolment[speaker]:
+            for voice in self._utterances[speaker][:ENROLMENT_UTTERANCES]:
                 generator = generator_for(self._seed, "enrolment", acoustics, voice.id)
                 heard = through(voice.samples, self._responses.get(acoustics, MOUTH))
                 heard = at_level(heard, speaking_frames(voice.samples))
                 hiss = generator.normal(0, 0.05 * 10 ** (SELF_NOISE_DB / 20), heard.shape)
                 clip = np.asarray(heard + hiss, np.float32)
-                rows_list.append(cross_power_rows(_frames(clip)))
+                rows_list.append(cross_power_rows(frames_of(clip)))
                 masks.append(self._detected(clip))
             signature = make_signature(ARRAY, len(self._array.mics), rows_list, masks)
             self._judges[key] = near_judge(self._array, signature, None)
@@ -250,12 +234,8 @@ class _Rig:
 
     def _heard_speech(self, samples: Floats, channel: int) -> Mask:
         self._vad.reset()
-        frames = _frames(samples)[:, :, channel]
+        frames = frames_of(samples)[:, :, channel]
         return np.array([self._vad(np.ascontiguousarray(frame)) >= 0.5 for frame in frames], np.bool_)
-
-
-def _frames(samples: Floats) -> Floats:
-    return samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME, samples.shape[1])
 
 
 def _figures(predictions: list[dict[str, Any]], seed: int) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxgate.bench.distance_scenes import NEAR_DISTANCES_M, OWN_M, SimulatedRoom, distances_of, loudspeaker
-from voxgate.bench.scenes import Voice, generator_for
+from voxgate.bench.scenes import Voice, by_speaker, generator_for
+from voxgate.calib.near_scenes import frames_of
 from voxgate.calib.rooms import Room, draw_array, response
 from voxgate.calib.speech import Speech
 from voxgate.device.arrays import load_array
-from voxgate.models.distance import make_signature, near_judge
+from voxgate.models.distance import make_signature, near_judge, near_stats
 from voxgate.models.evidence import Floats, NearJudge, SpeakerScorer
-from voxgate.models.settings import FRAME, RATE
+from voxgate.models.settings import RATE
 from voxgate.models.speaker import CohortScorer, SpeakerModel, centroid_of
 
 if TYPE_CHECKING:
@@ -51,11 +52,8 @@ def replay_items(
 ) -> Iterator[dict[str, Any]]:
     """For each array: the wearer in person, and the same utterance from a loudspeaker at 0.2 to 0.8 m."""
     model = SpeakerModel()
-    by_speaker: dict[str, list[Voice]] = {}
-    for voice in people:
-        by_speaker.setdefault(voice.speaker, []).append(voice)
     for array in ARRAYS:
-        for number, (speaker, clips) in enumerate(by_speaker.items()):
+        for number, (speaker, clips) in enumerate(by_speaker(people).items()):
             room = rooms[number % len(rooms)]
             tests = [
                 (f"replay/{array}/{source}/{voice.id}", source, voice)
@@ -105,9 +103,7 @@ class _Table:
 
     def judge(self, enrolled: list[Floats]) -> NearJudge:
         plain = near_judge(self._array, None, None)
-        rows = [plain.features(_frames(clip)) for clip in enrolled]
-        from voxgate.models.distance import near_stats
-
+        rows = [plain.features(frames_of(clip)) for clip in enrolled]
         own = near_stats(plain, rows, [self._bench.detected(clip) for clip in enrolled])
         return near_judge(self._array, None, own)
 
@@ -140,7 +136,7 @@ class _Worn:
 
     def judge(self, enrolled: list[Floats]) -> NearJudge:
         plain = near_judge(self._array, None, None)
-        rows = [plain.features(_frames(clip)) for clip in enrolled]
+        rows = [plain.features(frames_of(clip)) for clip in enrolled]
         masks = [self._bench.detected(clip[:, [self.channel]]) for clip in enrolled]
         signature = make_signature(self._array.name, len(self._array.mics), rows, masks)
         return near_judge(self._array, signature, None)
@@ -148,7 +144,7 @@ class _Worn:
 
 def _is_near(judge: NearJudge, bench: Bench, samples: Floats, channel: int) -> bool:
     speech = bench.detected(samples[:, [channel]])
-    rows = judge.features(_frames(samples))
+    rows = judge.features(frames_of(samples))
     spoken = np.flatnonzero(speech)
     if not len(spoken):
         return False
@@ -157,7 +153,3 @@ def _is_near(judge: NearJudge, bench: Bench, samples: Floats, channel: int) -> b
     part = slice(max(0, int(spoken[0]) - 8), int(spoken[-1]) + 1)
     p = judge.judge(rows[part], speech[part], noise).p
     return p is not None and p >= NEAR_P
-
-
-def _frames(samples: Floats) -> Floats:
-    return samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME, samples.shape[1])

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from voxgate.calib.near_scenes import through
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
@@ -24,6 +25,7 @@ Mask = NDArray[np.bool_]
 TEST_NOISES = ("noisex",)
 """Folders of backgrounds that nothing was trained or calibrated on: the only ones that figures of what ships may rest on."""
 MOUTH = "mouth"
+NOISE_SECONDS = 20
 REFERENCE = 3
 """Microphone of the glasses at which levels are set: one of the two nearest the mouth."""
 
@@ -47,13 +49,6 @@ def read_sound(path: Path) -> Floats:
         padding = np.zeros((rate // 100, samples.shape[1]), np.float32)
         samples = soxr.resample(np.concatenate((padding, samples, padding)), rate, RATE, quality="VHQ")
     return np.ascontiguousarray(samples, np.float32)
-
-
-def through(signal: Floats, response: Floats) -> Floats:
-    """Signal (n,) through a response (m, channels) -> (n, channels), the response's start at the signal's."""
-    from scipy.signal import fftconvolve
-
-    return np.asarray(fftconvolve(signal[:, None], response, axes=0)[: len(signal)], np.float32)
 
 
 class Responses:
@@ -109,6 +104,10 @@ class Noises:
         self.names = [path.stem for path in paths]
         self._sounds = {path.stem: read_sound(path)[:, 0] for path in paths}
 
+    def draw(self, generator: np.random.Generator) -> str:
+        """Name of one background."""
+        return self.names[int(generator.integers(len(self.names)))]
+
     def piece(self, name: str, samples: int, generator: np.random.Generator) -> Floats:
         """A stretch of a background from a random place, repeated where it is too short."""
         sound = self._sounds[name]
@@ -146,6 +145,23 @@ def diffuse_noise(
     return out
 
 
+class NoiseFields:
+    """Backgrounds from all around, 20 s of each, made once; scenes hear a stretch from a drawn place."""
+
+    def __init__(self, responses: Responses, noises: Noises, seed: int) -> None:
+        self._responses, self._noises, self._seed = responses, noises, seed
+        self._fields: dict[str, Floats] = {}
+
+    def stretch(self, name: str, samples: int, generator: np.random.Generator) -> Floats:
+        """(samples, microphones) of the background of that name."""
+        if name not in self._fields:
+            own = generator_for(self._seed, "field", name)
+            self._fields[name] = diffuse_noise(self._responses, self._noises, name, NOISE_SECONDS * RATE, own)
+        field = self._fields[name]
+        start = int(generator.integers(len(field)))
+        return np.asarray(np.take(field, np.arange(start, start + samples), axis=0, mode="wrap"), np.float32)
+
+
 def with_noise(samples: Floats, speaking: Mask, noise: Floats, snr_db: float, channel: int = REFERENCE) -> Floats:
     """Add noise at an SNR: speech over its speaking frames against noise over its whole length, reference microphone."""
     noise_rms = float(np.sqrt((noise[:, channel].astype(np.float64) ** 2).mean()))
@@ -178,4 +194,12 @@ def voices(data: Path, set_name: str) -> list[Voice]:
         sound = read_sound(path)[:, 0]
         speaker = path.relative_to(data / set_name).parts[0]
         out.append(Voice(path.stem, speaker, np.concatenate((silence, sound / np.abs(sound).max() * 0.5, silence))))
+    return out
+
+
+def by_speaker(utterances: list[Voice]) -> dict[str, list[Voice]]:
+    """The utterances of each speaker, in the order given."""
+    out: dict[str, list[Voice]] = {}
+    for voice in utterances:
+        out.setdefault(voice.speaker, []).append(voice)
     return out

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from voxgate.bench.record import Progress, Record
-from voxgate.bench.scenes import MOUTH, Responses, at_level, generator_for, speaking_frames, through, voices
+from voxgate.bench.scenes import MOUTH, Responses, at_level, generator_for, speaking_frames, voices
 from voxgate.calib.clips import Clip
 from voxgate.calib.enrol import enrol
+from voxgate.calib.near_scenes import through
 from voxgate.device.arrays import load_array
 from voxgate.device.blocks import AudioBlock
 from voxgate.models.events import Block, Decision, Event, Fault, Summary

@@ -32,8 +32,9 @@ from voxgate.calib.embeddings import CachedEncoder, cache_file
 from voxgate.calib.speech import ratio_db
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
+from voxgate.models.likelihood import centroid_scores
 from voxgate.models.runtime import WEIGHTS
-from voxgate.models.settings import RATE
+from voxgate.models.settings import INITIATOR_SECONDS, RATE
 from voxgate.models.speaker import SpeakerModel, centroid_of
 
 SETS = (READ, COMMANDS)
@@ -43,7 +44,6 @@ DRAWS = 6
 """How often other utterances are enrolled."""
 MOST_STRETCHES = 2
 """Stretches of one length from one utterance, so that long ones do not outweigh the others."""
-CONTEXT_SECONDS = 2.0
 MODES = ("wearer", "initiator", "copies")
 TABLES = {"wearer": "wearer", "initiator": "initiator", "copies": "wearer"}
 """Which regression judges a mode."""
@@ -62,7 +62,7 @@ class System:
     def centroid(self, utterances: list[Floats], mode: str) -> Floats | None:
         """The voice behind the speech of some utterances, as `mode` keeps it."""
         if mode == "initiator":
-            utterances = [utterances[0][: round(CONTEXT_SECONDS * RATE)]]
+            utterances = [utterances[0][: round(INITIATOR_SECONDS * RATE)]]
         vectors = [vector for vector in map(self.encoder.embed, utterances) if vector is not None]
         if mode != "copies":
             return centroid_of(vectors)
@@ -108,7 +108,7 @@ def run(
             },
             "enrolled_utterances": ENROLLED,
             "draws": DRAWS,
-            "initiator_context_seconds": CONTEXT_SECONDS,
+            "initiator_context_seconds": INITIATOR_SECONDS,
             "most_stretches": MOST_STRETCHES,
             "sets": {name: _speakers(utterances) for name, utterances in found.items()},
             "limit": limit,
@@ -265,7 +265,7 @@ def score_all(
     found: list[NDArray[np.float64] | None] = []
     flat = centroids.reshape(-1, centroids.shape[-1])
     model = system.model
-    levels = model.cohort.levels(flat) if model else None
+    cohort = model.cohort.whitened() if model else None
     vectors = system.encoder.embed_all([piece.sound for piece in pieces])
     for vector, snr in zip(vectors, snrs, strict=True):
         if vector is None:
@@ -273,10 +273,9 @@ def score_all(
             continue
         cosine = (flat @ vector).astype(np.float64)
         llr = np.full(cosine.shape, np.nan)
-        if model is not None and levels is not None:
-            mean, spread = model.cohort.level(vector)
-            normalised = 0.5 * ((cosine - levels[:, 0]) / levels[:, 1] + (cosine - mean) / spread)
-            llr = model.calibration.llrs(TABLES[mode], normalised, seconds, snr)
+        if model is not None and cohort is not None:
+            score = centroid_scores(cohort, flat, vector[None])[0]
+            llr = model.calibration.llrs(TABLES[mode], score, seconds, snr)
         found.append(np.stack([cosine, llr], axis=1).reshape(*centroids.shape[:2], 2))
     return found
 

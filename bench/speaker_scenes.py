@@ -16,9 +16,9 @@ import soxr
 from numpy.typing import NDArray
 
 from voxgate.bench.scenes import TEST_NOISES
+from voxgate.calib.clips import read_mono
 from voxgate.calib.speaker_trials import add_noise, convolve
 from voxgate.calib.speech import background_power, find_speech
-from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.vad import Vad
@@ -66,9 +66,7 @@ def read_utterances(folder: Path, limit: int | None = None) -> list[Utterance]:
     for speaker in sorted(path for path in folder.iterdir() if path.is_dir()):
         paths = sorted(path for path in speaker.iterdir() if path.suffix in (".flac", ".wav"))
         for path in paths[:limit]:
-            samples, rate = soundfile.read(path, dtype="float32")
-            if rate != RATE or samples.ndim != 1:
-                raise InputError(f"{path}: expected mono at {RATE} Hz")
+            samples = read_mono(path)
             found.append(Utterance(path.stem, speaker.name, samples, find_speech(samples, vad).mask))
     return found
 
@@ -79,7 +77,7 @@ class Scenes:
     def __init__(self, data: Path, seed: int) -> None:
         self.seed = seed
         paths = [path for folder in TEST_NOISES for path in sorted((data / "noise" / folder).glob("*.flac"))]
-        self._noises = {path.stem: soundfile.read(path, dtype="float32")[0] for path in paths}
+        self._noises = {path.stem: read_mono(path) for path in paths}
         office = sorted((data / "surrey-brir" / "roomA").glob("*.wav"))
         apartment = sorted((data / "dirha-ir").glob("*.wav"))
         self._responses: dict[str, list[tuple[str, Floats]]] = {

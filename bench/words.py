@@ -31,6 +31,7 @@ from voxgate.bench.words_measures import (
     sums,
 )
 from voxgate.bench.words_strategies import STRATEGIES, Driver, Outcome
+from voxgate.calib.clips import read_mono
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats, Recogniser, Word
 from voxgate.models.runtime import package_file
@@ -127,17 +128,8 @@ def _manifest(data: Path) -> list[dict[str, str]]:
         raise InputError(f"{data}: no MANIFEST.tsv there; give the folder of the real sets") from error
 
 
-def _read(path: Path) -> Floats:
-    import soundfile
-
-    samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    if rate != RATE:
-        raise InputError(f"{path}: {rate} Hz, this benchmark reads {RATE} Hz")
-    return np.asarray(samples[:, 0], np.float32)
-
-
 def _item(item: Item, recogniser: MoonshineRecogniser, vad: Vad, seed: int, record: Record) -> dict[str, Any]:
-    clip = _read(item.path)
+    clip = read_mono(item.path)
     side = int(SIDE_SECONDS * RATE)
     generator = np.random.default_rng([seed, *item.id.encode()])
     floor = generator.standard_normal(len(clip) + 2 * side) * 10 ** (FLOOR_DBFS / 20)
@@ -192,7 +184,7 @@ def _vocabulary_row(clips: Sequence[Item], plain: Recogniser, leaning: Recognise
     cpu = {"plain": 0.0, "leaning": 0.0}
     changed = words = more = 0
     for clip in clips:
-        samples = _read(clip.path)[: int(LONGEST_READ_SECONDS * RATE)]
+        samples = read_mono(clip.path)[: int(LONGEST_READ_SECONDS * RATE)]
         said: dict[str, list[str]] = {}
         for name, recogniser in (("plain", plain), ("leaning", leaning)):
             begun = time.process_time()
@@ -308,7 +300,7 @@ def _refusal(data: Path, items: Sequence[Item], recogniser: Recogniser, vad: Vad
     """Texts and log-probabilities for stretches without words beside those of whole and cut commands."""
     generator = np.random.default_rng([seed, 1])
     kinds: dict[str, list[list[Any]]] = {"noise": [], "voices": [], "white": [], "commands": [], "cut commands": []}
-    sounds = {path: _read(path) for path in sorted((data / "noise").rglob("*.flac"))}
+    sounds = {path: read_mono(path) for path in sorted((data / "noise").rglob("*.flac"))}
     for seconds in NOISE_SECONDS:
         length = int(seconds * RATE)
         long_enough = [path for path, sound in sounds.items() if len(sound) >= length]
@@ -325,7 +317,7 @@ def _refusal(data: Path, items: Sequence[Item], recogniser: Recogniser, vad: Vad
     for item in items:
         if item.group == "librispeech-other":
             continue
-        clip = _read(item.path)
+        clip = read_mono(item.path)
         kinds["commands"].append(_heard(recogniser, vad, clip))
         loud = np.flatnonzero(np.abs(clip) > 0.1 * np.abs(clip).max())
         first = max(0, int(loud[0]) - RATE // 4)

@@ -97,7 +97,7 @@ class Driver:
         free = 0  # first frame that no utterance owns
         current: Utterance | None = None
         for index, probability in enumerate(self.probabilities):
-            speaking = probability >= (self.settings.vad_offset if speaking else self.settings.vad_onset)
+            speaking = self.settings.speaking(probability, speaking)
             now = index + 1
             if speaking:
                 if current is None:

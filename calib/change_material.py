@@ -148,21 +148,21 @@ def _parts(
     pause = float(generator.choice((0.0, 0.0, generator.uniform(0.08, 0.35))))
     name = "wearer" if wearer is bystander else "bystander"
     if kind == "control" and generator.random() < 0.5:
-        whole = _cut(wearer, body + seconds, generator)
+        whole = cut(wearer, body + seconds, generator)
         return None if whole is None else [Part("wearer", whole)]
-    own, other = _cut(wearer, body, generator), _cut(bystander, seconds, generator)
+    own, other = cut(wearer, body, generator), cut(bystander, seconds, generator)
     if own is None or other is None:
         return None
     if kind == "head":
         return [Part(name, other), Part("wearer", own, pause)]
     if kind == "middle":
-        rest = _cut(wearer, float(generator.uniform(0.6, 1.5)), generator)
+        rest = cut(wearer, float(generator.uniform(0.6, 1.5)), generator)
         return None if rest is None else [Part("wearer", own), Part(name, other, pause), Part("wearer", rest, pause)]
     return [Part("wearer", own), Part(name, other, pause)]
 
 
-def _cut(person: Person, seconds: float, generator: np.random.Generator) -> Floats | None:
-    """A piece of the part that is not enrolled."""
+def cut(person: Person, seconds: float, generator: np.random.Generator) -> Floats | None:
+    """A piece of the part that is not enrolled; None where none is so long."""
     room = person.samples.size - round((seconds + 0.1) * RATE) - person.enrolled
     if room <= 0:
         return None

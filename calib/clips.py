@@ -38,6 +38,22 @@ class Clip:
         return int(self.samples.shape[0]) / RATE
 
 
+def read_mono(path: Path) -> Floats:
+    """Samples (n,) of a file that is 16 kHz mono already. Raises InputError for anything else."""
+    import soundfile
+
+    try:
+        samples, rate = soundfile.read(path, dtype="float32")
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise InputError(f"{path}: not a recording that can be read ({error}); remove or replace it") from error
+    if rate != RATE or samples.ndim != 1:
+        channels = 1 if samples.ndim == 1 else samples.shape[1]
+        raise InputError(
+            f"{path}: expected mono at {RATE} Hz, found {channels} channels at {rate} Hz; convert it first"
+        )
+    return np.asarray(samples, np.float32)
+
+
 def read_clip(path: Path) -> Clip:
     """Raises InputError, in one line that names the file, for anything that is not a sound recording of usable length."""
     source = FileSource(path)

@@ -23,7 +23,8 @@ from voxgate.calib.speaker_trials import (
 from voxgate.calib.statistics import fit_logistic
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
-from voxgate.models.likelihood import Cohort
+from voxgate.models.likelihood import Cohort, centroid_scores, normalised
+from voxgate.models.settings import RATE
 
 SEED = 20
 FOLDS = 5
@@ -31,6 +32,11 @@ FAMILY_SHARE = 1 / 3
 """Of the strangers, those who sound most like a wearer hold half the say: people who live together sound alike."""
 OTHERS_KEPT = 0.25
 """Share of the comparisons with the remaining strangers that is kept: there are more than a regression needs."""
+SCATTER_SECONDS = 1.6
+SCATTER_HOMES = 7
+SCATTER_SEED = 77
+SCATTER_ROUND = 0.5
+"""Share of the scatter that is taken to be the same in all directions: a cohort is small beside the values of a d-vector."""
 CHANGE_LENGTHS = (0.6, 1.0, 1.2, 1.6)
 CHANGE_CONDITIONS = ("noise", "room-noise")
 BOUNDARIES = 2
@@ -105,6 +111,30 @@ def hear_wearers(voices: list[Voice], noises: list[Floats], home: int) -> list[l
     ]
 
 
+def hear_scatter(encoder: CachedEncoder, voices: list[Voice], noises: list[Floats]) -> list[Floats]:
+    """The first stretch of every cohort voice under every condition, an array (conditions, dim) a voice: in simulated homes
+    in which nobody is compared afterwards."""
+    found = []
+    for index, voice in enumerate(voices):
+        home = HOMES + 1 + index % SCATTER_HOMES
+        heard = [under(voice, condition, home, noises, SCATTER_SEED).speech for condition in TEST_CONDITIONS]
+        vectors = encoder.embed_all([speech[: round(SCATTER_SECONDS * RATE)] for speech in heard])
+        known = [vector for vector in vectors if vector is not None]
+        if known:
+            found.append(np.stack(known))
+    return found
+
+
+def whitening_of(scatter: list[Floats]) -> Floats:
+    """(dim, dim): inverse square root of the covariance of d-vectors within a voice, drawn towards a round one; scaled to
+    leave a direction of mean scatter as it is."""
+    centred = np.concatenate([vectors - vectors.mean(axis=0) for vectors in scatter]).astype(np.float64)
+    within = centred.T @ centred / len(centred)
+    within *= len(within) / np.trace(within)
+    values, directions = np.linalg.eigh((1 - SCATTER_ROUND) * within + SCATTER_ROUND * np.eye(len(within)))
+    return np.asarray((directions / np.sqrt(values)) @ directions.T, np.float32)
+
+
 def families(vectors: list[Floats]) -> Marks:
     """Who sounds like whom: (n, n), true for the third of the voices that is nearest to that of the row."""
     stacked = np.stack(vectors)
@@ -119,17 +149,13 @@ def families(vectors: list[Floats]) -> Marks:
 def compare(centroids: Centroids, tests: Tests, cohort: Cohort, family: Marks, home: int) -> Trials:
     """Every test stretch against every centroid of its home; of strangers outside the family a seeded share."""
     generator = np.random.default_rng([SEED, home])
-    test_levels = cohort.levels(tests.vectors)  # (tests, 2)
+    white = cohort.whitened()
     found = []
     for row in centroids:
         wearers = np.array([index for index, centroid in enumerate(row) if centroid is not None], np.intp)
         known = np.stack([centroid for centroid in row if centroid is not None])
-        levels = cohort.levels(known)
         cosine = (tests.vectors @ known.T).astype(np.float64)  # (tests, wearers)
-        score = 0.5 * (
-            (cosine - levels[None, :, 0]) / levels[None, :, 1]
-            + (cosine - test_levels[:, None, 0]) / test_levels[:, None, 1]
-        )
+        score = centroid_scores(white, known, tests.vectors)
         same = tests.speaker[:, None] == wearers[None]
         alike = family[wearers][:, tests.speaker].T
         test, one = np.nonzero(same | alike | (generator.random(same.shape) < OTHERS_KEPT))
@@ -181,9 +207,7 @@ def _all_pairs(
     a, b = (np.stack([nothing if vector is None else vector for vector in side]) for side in (one, other))
     level_a, level_b = cohort.levels(a), cohort.levels(b)
     cosine = (a @ b.T).astype(np.float64)
-    score = 0.5 * (
-        (cosine - level_a[:, None, 0]) / level_a[:, None, 1] + (cosine - level_b[None, :, 0]) / level_b[None, :, 1]
-    )
+    score = normalised(cosine, level_a[:, None], level_b[None])
     rows, columns = np.nonzero(np.isfinite(score))
     who = np.array(speakers, np.intp)
     count = rows.size

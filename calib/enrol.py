@@ -19,6 +19,7 @@ from voxgate.device.health import breaks_array, check_channels
 from voxgate.models.distance import make_signature, near_judge, near_stats
 from voxgate.models.evidence import Floats, Signature, SpeakerScore
 from voxgate.models.profile import WearerProfile
+from voxgate.models.room import load_room_model
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.speaker import CohortScorer, SpeakerModel, centroid_of
 from voxgate.models.vad import Vad
@@ -147,6 +148,7 @@ def enrol(
         },
         signature=signature,
         near=near,
+        near_model=load_room_model().sha256 if near else None,
     )
     if len(good) < 3:
         notes.append(f"only {len(good)} clip{'s' * (len(good) > 1)}: three or more make a steadier voice")

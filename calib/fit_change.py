@@ -4,7 +4,8 @@
         --noise DIR/noise/room-silence [--items N] [--out FILE]
 
 Fitted on scenes of the training and development speakers; thresholds and error rates come from scenes of the calibration
-speakers (`calib.splits`), whom it never saw: the share of the wearer's own turns that a threshold refuses, not a cost, sets it.
+speakers (`calib.splits`), whom neither it nor the encoder ever heard: the share of the wearer's own turns that a threshold
+refuses, not a cost, sets it. What calibration speakers would have done for the fit is reported too, in folds of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -27,21 +30,27 @@ from voxgate.device.errors import InputError
 from voxgate.models.changes import CHANGE_FILE, FEATURES, ChangeModel, Layer, Sound, evidence
 from voxgate.models.evidence import Floats
 from voxgate.models.runtime import write_json
-from voxgate.models.settings import RATE
+from voxgate.models.settings import INITIATOR_SECONDS, RATE
 from voxgate.models.speaker import SpeakerModel, centroid_of
 
 SEED = 31
+ITEMS = 2000
 HIDDEN = 16
 ROUNDS = 600
 PENALTY = 1e-3
 MOSTLY_OTHER, HARDLY_OTHER = 0.6, 0.1
 """Share of a stretch that is the bystander's above which it counts as his, and below which as the wearer's."""
-CHANGE_REFUSALS, DOUBT_REFUSALS = 0.02, 0.05
+REFUSALS = {"change": 0.02, "doubt": 0.05}
 """Share of the wearer's own turns that may be refused: words for another's, and destructive calls for doubt."""
+ENDS = ("tail", "head")
 SOURCES = (0.6, 0.3, 0.1)
 """Share of the scenes heard by an enrolled wearer's model, an initiator's of 2 s, and with no authorised source yet."""
-INITIATOR_SECONDS = 2.0
 LENGTH_EDGES = (0.3, 0.4, 0.55, 0.75, 0.95, 1.2, 1.61)
+FOLDS = 5
+"""Of the calibration speakers, who are each other's bystanders within a fold only."""
+SHORT_SECONDS = (0.3, 0.75)
+"""Where windows of 1.2 s are blind, and recipes are compared."""
+GOLDEN_ROWS, GOLDEN_TOLERANCE = 6, 1e-6
 
 Reals = NDArray[np.float64]
 
@@ -54,25 +63,50 @@ class Stretches:
     other: Reals
     scene: NDArray[np.intp]
 
+    def of(self, scenes: NDArray[np.bool_]) -> Stretches:
+        """Those of some scenes (scenes,), which keep their numbers."""
+        chosen = scenes[self.scene]
+        return Stretches(self.features[chosen], self.other[chosen], self.scene[chosen])
 
-def measure(speaker: SpeakerModel, persons: list[Person], scenes: list[Item], seed: int) -> Stretches:
-    """What the model sees of every stretch of every scene."""
+
+class Label(NamedTuple):
+    """What a scene is."""
+
+    kind: str
+    condition: str
+    seconds: float
+
+
+def measure(
+    speaker: SpeakerModel, persons: list[Person], scenes: Iterable[Item], seed: int, first: int = 0
+) -> tuple[Stretches, list[Label]]:
+    """What the model sees of every stretch of every scene, numbered from `first`."""
     generator = np.random.default_rng([seed, 5])
     centroids = {person.speaker: _centroids(speaker, person) for person in persons}
     features, other, scene = [], [], []
-    for number, item in enumerate(scenes):
+    labels: list[Label] = []
+    start = time.monotonic()
+    for item in scenes:
         centroid = centroids[item.wearer][int(generator.choice(3, p=SOURCES))]
-        sound = Sound(item.frames, item.snr_db)
         found, rows = evidence(
-            sound,
+            Sound(item.frames, item.snr_db),
             speaker.encoder,
             lambda vector, centroid=centroid: None if centroid is None else float(centroid @ vector),  # type: ignore[misc]
         )
         for segment, row in zip(found, rows, strict=True):
             features.append(row)
             other.append(float(item.other[segment.first : segment.past].mean()))
-            scene.append(number)
-    return Stretches(np.array(features), np.array(other), np.array(scene))
+            scene.append(first + len(labels))
+        labels.append(Label(item.kind, item.condition, item.seconds))
+        if len(labels) % 100 == 0:
+            print(f"{len(persons)} speakers: {len(labels)} scenes, {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return Stretches(np.array(features), np.array(other), np.array(scene)), labels
+
+
+def joined(parts: Sequence[Stretches]) -> Stretches:
+    return Stretches(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("features", "other", "scene"))
+    )
 
 
 def _centroids(speaker: SpeakerModel, person: Person) -> list[Floats | None]:
@@ -125,64 +159,121 @@ def worst(llrs: Reals, stretches: Stretches, count: int) -> Reals:
     return found
 
 
-def report(scores: Reals, scenes: list[Item], thresholds: dict[str, float]) -> dict[str, Any]:
+def report(scores: Reals, scenes: Sequence[Label], thresholds: dict[str, float]) -> dict[str, Any]:
     """Refused controls, and detection and EER by how long the bystander speaks, of scenes never seen."""
-    control = np.array([item.kind == "control" for item in scenes])
-    seconds = np.array([item.seconds for item in scenes])
-    conditions = np.array([item.condition for item in scenes])
-    rows: dict[str, Any] = {
+    control = np.array([scene.kind == "control" for scene in scenes])
+    conditions = np.array([scene.condition for scene in scenes])
+    rows = [
+        _row(scores, scenes, thresholds, seconds, kinds)
+        for seconds in itertools.pairwise(LENGTH_EDGES)
+        for kinds in (ENDS, ("middle",))
+    ]
+    return {
         "controls": int(control.sum()),
         "refused": {name: float(np.mean(scores[control] > value)) for name, value in thresholds.items()},
         "refused_by_condition": {
             str(name): float(np.mean(scores[control & (conditions == name)] > thresholds["change"]))
             for name in np.unique(conditions)
         },
-        "lengths": [],
+        "short": _row(scores, scenes, thresholds, SHORT_SECONDS, ENDS),
+        "lengths": [row for row in rows if row["count"] >= 5],
     }
-    for low, high in itertools.pairwise(LENGTH_EDGES):
-        for kinds in (("tail", "head"), ("middle",)):
-            chosen = (seconds >= low) & (seconds < high) & np.isin([item.kind for item in scenes], kinds)
-            if chosen.sum() >= 5:
-                rows["lengths"].append(
-                    {
-                        "seconds": [low, high],
-                        "kinds": list(kinds),
-                        "count": int(chosen.sum()),
-                        "eer": equal_error_rate(scores[chosen], scores[control]),
-                        **{name: float(np.mean(scores[chosen] > value)) for name, value in thresholds.items()},
-                    }
-                )
-    return rows
+
+
+def _row(
+    scores: Reals,
+    scenes: Sequence[Label],
+    thresholds: dict[str, float],
+    seconds: tuple[float, float],
+    kinds: tuple[str, ...],
+) -> dict[str, Any]:
+    chosen = scores[[scene.kind in kinds and seconds[0] <= scene.seconds < seconds[1] for scene in scenes]]
+    shares = {name: float(np.mean(chosen > value)) if len(chosen) else None for name, value in thresholds.items()}
+    return {
+        "seconds": list(seconds),
+        "kinds": list(kinds),
+        "count": len(chosen),
+        "eer": equal_error_rate(chosen, scores[[scene.kind == "control" for scene in scenes]]),
+        **shares,
+    }
+
+
+def thresholds_of(scores: Reals, scenes: Sequence[Label]) -> dict[str, float]:
+    """What refuses the wanted shares of the wearer's own turns."""
+    own = scores[[scene.kind == "control" for scene in scenes]]
+    return {name: float(np.quantile(own, 1 - share)) for name, share in REFUSALS.items()}
+
+
+def others(
+    training: Stretches, judged: Stretches, scenes: Sequence[Label], fold: NDArray[np.intp], seed: int
+) -> dict[str, Any]:
+    """What fitting on calibration speakers would give, alone and with the training speakers: the scenes (n,) of each `fold`
+    (n,) are judged by a fit on the others."""
+    found = {}
+    for name, more in (("calibration", []), ("both", [training])):
+        llrs = np.zeros(len(judged.other))
+        for number in np.unique(fold):
+            model = _model(joined([judged.of(fold != number), *more]), seed)
+            llrs[fold[judged.scene] == number] = model.llr(judged.of(fold == number).features)
+        scores = worst(llrs, judged, len(scenes))
+        found[name] = _row(scores, scenes, thresholds_of(scores, scenes), SHORT_SECONDS, ENDS)
+    return found
+
+
+def _model(stretches: Stretches, seed: int) -> ChangeModel:
+    return ChangeModel(*fit(stretches, seed), 0.0, 0.0, {})
 
 
 def made(
     speaker: SpeakerModel,
-    fitted_on: tuple[list[Person], list[Item]],
-    judged_on: tuple[list[Person], list[Item]],
+    fitted_on: tuple[list[Person], Iterable[Item]],
+    judged_on: Sequence[tuple[list[Person], Iterable[Item]]],
     seed: int,
 ) -> dict[str, Any]:
-    """Everything that the model's file holds."""
-    mean, scale, layers = fit(measure(speaker, *fitted_on, seed), seed)
-    untried = ChangeModel(mean, scale, layers, 0.0, 0.0, {})
-    judged = measure(speaker, *judged_on, seed + 1)
-    scores = worst(untried.llr(judged.features), judged, len(judged_on[1]))
-    own = scores[[item.kind == "control" for item in judged_on[1]]]
-    thresholds = {
-        "change": float(np.quantile(own, 1 - CHANGE_REFUSALS)),
-        "doubt": float(np.quantile(own, 1 - DOUBT_REFUSALS)),
-    }
+    """Everything that the model's file holds. `judged_on`: folds of people and their scenes."""
+    training, fitted = measure(speaker, *fitted_on, seed)
+    parts: list[Stretches] = []
+    scenes: list[Label] = []
+    fold: list[int] = []
+    for number, (persons, items_of) in enumerate(judged_on):
+        part, labels = measure(speaker, persons, items_of, seed + 1 + number, len(scenes))
+        parts.append(part)
+        scenes += labels
+        fold += [number] * len(labels)
+    judged = joined(parts)
+    model = _model(training, seed)
+    llrs = model.llr(judged.features)
+    scores = worst(llrs, judged, len(scenes))
+    thresholds = thresholds_of(scores, scenes)
+    # From the least to the highest ratio, so that the rows say something of the whole range.
+    golden = np.argsort(llrs)[np.linspace(0, len(llrs) - 1, GOLDEN_ROWS).round().astype(int)]
     return {
         "model": {"name": speaker.encoder.name, "sha256": speaker.encoder.sha256},
         "features": list(FEATURES),
-        "mean": mean.tolist(),
-        "scale": scale.tolist(),
-        "layers": [{"weights": layer.weights.tolist(), "bias": layer.bias.tolist()} for layer in layers],
+        "mean": model.mean.tolist(),
+        "scale": model.scale.tolist(),
+        "layers": [{"weights": layer.weights.tolist(), "bias": layer.bias.tolist()} for layer in model.layers],
         "thresholds": thresholds,
-        "refusals_wanted": {"change": CHANGE_REFUSALS, "doubt": DOUBT_REFUSALS},
+        "golden": {
+            "rows": judged.features[golden].tolist(),
+            "llr": llrs[golden].tolist(),
+            "tolerance": GOLDEN_TOLERANCE,
+        },
+        "refusals_wanted": REFUSALS,
         "seed": seed,
-        "fitted_on": {"speakers": len(fitted_on[0]), "scenes": len(fitted_on[1])},
-        "judged_on": {"speakers": len(judged_on[0]), "scenes": len(judged_on[1])},
-        "report": report(scores, judged_on[1], thresholds),
+        "fitted_on": _counts([fitted_on[0]], fitted, training),
+        "judged_on": _counts([persons for persons, _ in judged_on], scenes, judged),
+        "report": report(scores, scenes, thresholds),
+        "had_it_been_fitted_on": others(training, judged, scenes, np.array(fold), seed),
+    }
+
+
+def _counts(groups: Sequence[list[Person]], scenes: Sequence[Label], stretches: Stretches) -> dict[str, int]:
+    return {
+        "speakers": sum(map(len, groups)),
+        "scenes": len(scenes),
+        "controls": sum(scene.kind == "control" for scene in scenes),
+        "stretches": len(stretches.other),
     }
 
 
@@ -190,7 +281,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fit the change-of-speaker model")
     parser.add_argument("--voices", type=Path, required=True)
     parser.add_argument("--noise", type=Path, action="append", required=True)
-    parser.add_argument("--items", type=int, default=1600, help="scenes to fit on; half as many set the thresholds")
+    parser.add_argument("--items", type=int, default=ITEMS, help="scenes to fit on; as many set the thresholds")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--out", type=Path, default=CHANGE_FILE)
     chosen = parser.parse_args(arguments)
@@ -217,9 +308,16 @@ def _main(chosen: argparse.Namespace) -> dict[str, Any]:
     noises = [np.asarray(soundfile.read(path, dtype="float32")[0]) for path in paths]
     fitting = people(chosen.voices, sorted(training_speakers(names) + development_speakers(names)))
     judging = people(chosen.voices, calibration_speakers(names))
-    scenes = list(items(fitting, noises, chosen.seed, chosen.items))
-    held_out = list(items(judging, noises, chosen.seed + 1, chosen.items // 2))
-    return made(SpeakerModel(), (fitting, scenes), (judging, held_out), chosen.seed)
+    folds = [judging[number::FOLDS] for number in range(FOLDS)]
+    return made(
+        SpeakerModel(),
+        (fitting, items(fitting, noises, chosen.seed, chosen.items)),
+        [
+            (persons, items(persons, noises, chosen.seed + 1 + number, chosen.items // FOLDS))
+            for number, persons in enumerate(folds)
+        ],
+        chosen.seed,
+    )
 
 
 if __name__ == "__main__":

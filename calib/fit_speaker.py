@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,14 @@ from voxgate.calib.comparisons import (
     change_trials,
     compare,
     families,
+    hear_scatter,
     hear_tests,
     hear_wearers,
     held_out,
     homes,
     joined,
     reliability,
+    whitening_of,
 )
 from voxgate.calib.embeddings import CachedEncoder, cache_file, graph_name
 from voxgate.calib.speaker_trials import (
@@ -62,15 +65,15 @@ from voxgate.models.likelihood import (
     CHANGE_FEATURES,
     FEATURES,
     SNR_FEATURES,
+    VERSION,
     Cohort,
     change_features,
     features,
 )
 from voxgate.models.runtime import write_json
-from voxgate.models.settings import RATE
+from voxgate.models.settings import INITIATOR_SECONDS, RATE
 from voxgate.models.speaker import SPEAKER_FOLDER, centroid_of
 
-INITIATOR_SECONDS = 2.0
 CLOSEST = 40
 """Cohort voices that say how common a voice is: with the whole cohort, strangers who are like the wearer score too high."""
 LIMIT_LLR = 7.0
@@ -209,11 +212,12 @@ def fit_voices(
     out: Path,
     texts: dict[str, str],
     cache: Path | None = None,
+    progress: Callable[[str], None] = lambda message: None,
 ) -> dict[str, Any]:
     """Write `cohort.safetensors` and `calibration.json` into a model folder; returns what the latter holds.
 
-    `texts` says in words what the `cohort` and the `voices` are. Raises InputError when a speaker is in both, or when fewer
-    than ten voices hold enough speech to be enrolled.
+    `texts` says in words what the `cohort` and the `voices` are; `progress` is told what is being done. Raises InputError
+    when a speaker is in both, or when fewer than ten voices hold enough speech to be enrolled.
     """
     both = sorted({voice.speaker for voice in cohort_voices} & {voice.speaker for voice in voices})
     if both:
@@ -226,15 +230,21 @@ def fit_voices(
         raise InputError(f"{wearers} voices with enough speech to enrol, at least {LEAST_WEARERS} are needed")
     known = CachedEncoder(encoder, cache_file(cache, encoder, graph_name(out)) if cache else None)
     embeddings = make_cohort(known, cohort_voices)
-    stored = save({"embeddings": embeddings})
+    progress("cohort in simulated homes")
+    whitening = whitening_of(hear_scatter(known, cohort_voices, noises))
+    stored = save({"embeddings": embeddings, "whitening": whitening})
     closest = min(CLOSEST, len(embeddings))
-    cohort = Cohort(embeddings, closest)
+    cohort = Cohort(embeddings, closest, whitening)
     whole = known.embed_all([voice.speech.voiced for voice in voices])
     family = families([vector if vector is not None else np.zeros(known.dim, np.float32) for vector in whole])
-    tests = [hear_tests(known, voices, noises, home) for home in homes()]
+    tests = []
+    for home in homes():
+        progress(f"voices in simulated home {home}" if home else "voices as recorded")
+        tests.append(hear_tests(known, voices, noises, home))
     heard = [hear_wearers(voices, noises, home) for home in homes()]
     tables, measured, points = {}, {}, {}
     for table, threshold in THRESHOLDS_LLR.items():
+        progress(f"comparing voices, {table}")
         parts = [compare(enrolled(known, heard[home], table), tests[home], cohort, family, home) for home in homes()]
         trials = joined(parts)
         tables[table], with_snr, without = likelihoods(trials, len(voices))
@@ -245,11 +255,12 @@ def fit_voices(
             "reliability": reliability(with_snr, trials.same, weights),
         }
         points[table] = operating_points(trials, with_snr)
+    progress("joining voices, change of speaker")
     changes = change_trials(known, cohort, voices, noises)
     known.save()
     change, change_threshold, change_llr = fit_change(changes, len(voices))
     facts = {
-        "version": 2,
+        "version": VERSION,
         "model": {"name": encoder.name, "sha256": encoder.sha256, "dim": encoder.dim},
         "cohort": {
             "speakers": len(embeddings),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from voxgate.calib.clips import read_mono
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
@@ -17,23 +18,13 @@ from voxgate.models.settings import FRAME, RATE
 Mask = NDArray[np.bool_]
 
 
-def sound(path: Path) -> Floats:
-    """A mono file at 16 kHz. Raises InputError for anything else."""
-    import soundfile
-
-    samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    if rate != RATE or samples.shape[1] != 1:
-        raise InputError(f"{path}: {rate} Hz, {samples.shape[1]} channels; the training voices are 16 kHz mono")
-    return np.ascontiguousarray(samples[:, 0])
-
-
 class Material:
     """The voices and backgrounds of a data folder, drawn at random."""
 
     def __init__(self, data: Path) -> None:
-        self.voices = [sound(path) for path in sorted(data.glob("librispeech-train/**/*.flac"))]
+        self.voices = [read_mono(path) for path in sorted(data.glob("librispeech-train/**/*.flac"))]
         names = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
-        self.noises = [sound(path) for path in names]
+        self.noises = [read_mono(path) for path in names]
         if not self.voices or not self.noises:
             raise InputError(f"{data}: no librispeech-train voices or no free noise in it: give the data folder")
 
@@ -62,13 +53,14 @@ class Material:
 
 
 def through(signal: Floats, heard: Floats) -> Floats:
-    """Signal (n,) through a response (m, channels) -> (n, channels)."""
+    """Signal (n,) through a response (m, channels) -> (n, channels), the response's start at the signal's."""
     from scipy.signal import fftconvolve
 
     return np.asarray(fftconvolve(signal[:, None], heard, axes=0)[: len(signal)], np.float32)
 
 
 def frames_of(samples: Floats) -> Floats:
+    """The whole frames of (n, channels), as (frames, 512, channels)."""
     return samples[: len(samples) // FRAME * FRAME].reshape(-1, FRAME, samples.shape[1])
 
 

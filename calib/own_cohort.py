@@ -29,6 +29,7 @@ RECORDINGS = (".wav", ".flac")
 ENOUGH_SPEECH_SECONDS = 30.0
 """Speech of one speaker after which no further recording is read."""
 LEAST_COHORT = 10
+READ_BETWEEN_MESSAGES = 5
 NOISE_SECONDS = 20
 NOISE_SLOPES_DB = (0.0, -3.0, -6.0)
 """White, pink and brown noise: dB an octave. Whoever calibrates has voices, but seldom noises."""
@@ -64,7 +65,7 @@ def calibrate_speaker(
     part = model / ".calibrating"
     try:
         part.mkdir(exist_ok=True)
-        facts = fit_voices(encoder, cohort, wearers, make_noises(cohort), part, texts)
+        facts = fit_voices(encoder, cohort, wearers, make_noises(cohort), part, texts, progress=progress)
         # Together and last: an interrupted calibration leaves what was there.
         for name in ("cohort.safetensors", "calibration.json"):
             os.replace(part / name, model / name)
@@ -91,7 +92,9 @@ def read_speakers(folder: Path, progress: Callable[[str], None] = lambda message
         ) from error
     vad = Vad()
     voices = []
-    for place in folders:
+    for number, place in enumerate(folders):
+        if number and number % READ_BETWEEN_MESSAGES == 0:
+            progress(f"{number} of {len(folders)} speakers read")
         speech = _speech_of(place, vad)
         if speech.seconds >= STRANGER_SPEECH_SECONDS:
             voices.append(Voice(place.name, speech))

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.calib.near_scenes import sound
+from voxgate.calib.clips import read_mono
 from voxgate.calib.room_responses import (
     FARTHEST_M,
     NEAREST_M,
@@ -38,7 +38,7 @@ from voxgate.calib.splits import HELD_OUT_NOISE, calibration_speakers, developme
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.room_features import power_rows
-from voxgate.models.settings import FRAME, RATE
+from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.vad import Vad
 
 SEED = 20261130
@@ -63,10 +63,10 @@ class Sounds:
         split = {"train": training_speakers, "development": development_speakers, "calibration": calibration_speakers}
         chosen = set(split[part](names))
         paths = sorted(path for path in folder.glob("**/*.flac") if path.relative_to(folder).parts[0] in chosen)
-        self.voices = [sound(path) for path in paths]
+        self.voices = [read_mono(path) for path in paths]
         files = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
         held_out = part == "development"
-        self.noises = [sound(path) for path in files if held_out or HELD_OUT_NOISE not in path.stem]
+        self.noises = [read_mono(path) for path in files if held_out or HELD_OUT_NOISE not in path.stem]
         if not self.voices or not self.noises:
             raise InputError(f"{data}: no librispeech-train voices or no free noise in it: give the data folder")
 
@@ -214,9 +214,9 @@ def detected(frames: Floats, vad: Vad) -> Mask:
     """Speech per frame (n, 512) as the session's detector has it, with its hysteresis, at a common level."""
     vad.reset()
     scaled = frames * (DETECTED_RMS / (float(np.sqrt((frames.astype(np.float64) ** 2).mean())) + 1e-12))
-    speaking, out = False, []
+    settings, speaking, out = GateSettings(), False, []
     for frame in np.asarray(scaled, np.float32):
-        speaking = vad(np.ascontiguousarray(frame)) >= (0.35 if speaking else 0.5)
+        speaking = settings.speaking(vad(np.ascontiguousarray(frame)), speaking)
         out.append(speaking)
     return np.array(out, np.bool_)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import soundfile
 from numpy.typing import NDArray
 
+from voxgate.calib.clips import read_mono
 from voxgate.calib.rooms import Room, draw_array, response
 from voxgate.calib.speech import Speech, background_power, find_speech, ratio_db
 from voxgate.device.errors import InputError
@@ -81,10 +81,7 @@ def read_voices(
         name = path.parent.name
         if (speakers is not None and name not in speakers) or any(voice.speaker == name for voice in voices):
             continue
-        samples, rate = soundfile.read(path, dtype="float32")
-        if rate != RATE or samples.ndim != 1:
-            raise InputError(f"{path}: expected mono at {RATE} Hz")
-        speech = find_speech(samples, vad)
+        speech = find_speech(read_mono(path), vad)
         if speech.seconds >= least_seconds:
             voices.append(Voice(name, speech))
     if not voices:
@@ -97,7 +94,7 @@ def read_noises(folders: list[Path]) -> list[Floats]:
     paths = [path for folder in folders for path in sorted(folder.glob("*.flac"))]
     if not paths:
         raise InputError(f"{folders[0]}: no noise recordings (*.flac)")
-    return [np.asarray(soundfile.read(path, dtype="float32")[0]) for path in paths]
+    return [read_mono(path) for path in paths]
 
 
 def under(voice: Voice, condition: str, home: int, noises: list[Floats], seed: int) -> Heard:

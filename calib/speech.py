@@ -83,6 +83,6 @@ def find_speech(samples: Floats, vad: Vad | None = None) -> Speech:
     talking = False
     for index in range(mask.size):
         probability = vad(clean[index * FRAME : (index + 1) * FRAME])
-        talking = probability >= (settings.vad_offset if talking else settings.vad_onset)
+        talking = settings.speaking(probability, talking)
         mask[index] = talking
     return Speech(clean, mask)

@@ -1,9 +1,6 @@
-"""Error rates, calibration and intervals for comparisons whose answers are known."""
+"""Error rates and calibration for comparisons whose answers are known."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,29 +56,3 @@ def fit_logistic(inputs: Reals, same: NDArray[np.bool_], weights: Reals, ridge: 
         if np.max(np.abs(step)) < 1e-9:
             break
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A value with its 95 % bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def clustered_bootstrap(
-    statistic: Callable[[NDArray[np.int64]], float], clusters: int, seed: int, rounds: int = 1000
-) -> Interval:
-    """Resample whole clusters (speakers) with replacement.
-
-    `statistic` takes cluster indices, repeated as drawn, and may return NaN for a draw that has no answer.
-    """
-    generator = np.random.default_rng(seed)
-    draws = [statistic(generator.integers(0, clusters, clusters)) for _ in range(rounds)]
-    known = np.array([draw for draw in draws if np.isfinite(draw)])
-    value = statistic(np.arange(clusters))
-    if known.size == 0:
-        return Interval(value, float("nan"), float("nan"))
-    low, high = np.quantile(known, (0.025, 0.975))
-    return Interval(value, float(low), float(high))

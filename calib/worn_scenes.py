@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.calib.near_scenes import Mask, Material, frames_of, sound, speech_level, through, through_all
+from voxgate.calib.clips import read_mono
+from voxgate.calib.near_scenes import Mask, Material, frames_of, speech_level, through, through_all
 from voxgate.calib.rooms import Room, SimulatedArray, draw_array, draw_room, reseated, response
 from voxgate.calib.splits import HELD_OUT_NOISE, calibration_speakers, development_speakers, training_speakers
 from voxgate.device.arrays import load_array
@@ -75,11 +76,11 @@ def split_materials(data: Path) -> tuple[Material, Material, Material]:
     for chosen in (training_speakers(names), development_speakers(names), calibration_speakers(names)):
         material = Material(data)
         material.voices = [
-            sound(path) for name in chosen for path in sorted((data / "librispeech-train" / name).glob("*.flac"))
+            read_mono(path) for name in chosen for path in sorted((data / "librispeech-train" / name).glob("*.flac"))
         ]
         paths = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
         training = not out
-        material.noises = [sound(path) for path in paths if not (training and path.stem == HELD_OUT_NOISE)]
+        material.noises = [read_mono(path) for path in paths if not (training and path.stem == HELD_OUT_NOISE)]
         out.append(material)
     return out[0], out[1], out[2]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import reprlib
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,7 +24,7 @@ Position = tuple[float, float, float]
 class ArrayProfile(BaseModel):
     """One array. Channels are counted from 0."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", description="lower-case letters, digits and hyphens")
     description: str = ""
@@ -43,13 +45,15 @@ class ArrayProfile(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if len(self.roles) != self.channels:
-            raise ValueError(f"{self.channels} channels but {len(self.roles)} roles")
+            raise ValueError(f"roles: {self.channels} channels but {len(self.roles)} roles")
         if self.recogniser >= self.channels:
-            raise ValueError(f"recogniser channel {self.recogniser} of {self.channels} channels, counted from 0")
+            raise ValueError(f"recogniser: channel {self.recogniser} of {self.channels} channels, counted from 0")
         if self.roles[self.recogniser] not in ("mic", "processed"):
-            raise ValueError(f"recogniser channel {self.recogniser} is {self.roles[self.recogniser]}, not a microphone")
+            raise ValueError(
+                f"recogniser: channel {self.recogniser} is {self.roles[self.recogniser]}, not a microphone"
+            )
         if self.positions_m is not None and len(self.positions_m) != self.channels:
-            raise ValueError(f"{self.channels} channels but {len(self.positions_m)} positions")
+            raise ValueError(f"positions_m: {self.channels} channels but {len(self.positions_m)} positions")
         return self
 
     @property
@@ -120,14 +124,36 @@ def _generic(channels: int) -> ArrayProfile:
 @lru_cache(maxsize=32)
 def _read_text(text: str, source: str) -> ArrayProfile:
     try:
-        return ArrayProfile.model_validate(tomllib.loads(text))
+        return ArrayProfile.model_validate(_with_tuples(tomllib.loads(text)))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source}: not TOML ({error}): correct it there") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        reason = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{source}: {field + ': ' if field else ''}{reason}: correct the array profile") from error
+        raise InputError(f"{source}: {_fault(error)}: correct the array profile") from error
+
+
+def _with_tuples(value: Any) -> Any:
+    """TOML has lists where a profile, which nothing coerces, has tuples."""
+    if isinstance(value, dict):
+        return {key: _with_tuples(inner) for key, inner in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+
+
+def _fault(error: ValidationError) -> str:
+    """The key that is wrong and why. A key that there is not comes first: another one misses it, if it was mistyped."""
+    found = error.errors(include_url=False)
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    if first["type"] == "extra_forbidden":
+        key, known = str(first["loc"][0]), list(ArrayProfile.model_fields)
+        near = difflib.get_close_matches(key, known, 1)
+        return f"{key}: no such key, " + (f"did you mean {near[0]}" if near else f"there are {', '.join(known)}")
+    # Parts that name a type, not a place, tell the branches of a union apart.
+    field = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part in ArrayProfile.model_fields)
+    if first["type"] == "missing":
+        return f"{field}: missing"
+    reason = first["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list")
+    if field and ", not " not in reason:
+        reason += f", not {reprlib.repr(first['input'])}"
+    return f"{field}: {reason}" if field else reason
 
 
 def _read(path: Path) -> ArrayProfile:

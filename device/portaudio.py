@@ -34,6 +34,10 @@ Callback = Callable[[NDArray[Any], bool], None]
 """Called with PCM (n, channels), valid during the call alone, and whether the host reported lost input."""
 
 
+class ChannelCountError(DeviceError):
+    """The input is there, but does not open with so many channels."""
+
+
 @dataclass(frozen=True, slots=True)
 class InputDevice:
     """An audio input. `rates`: those of 8, 16, 44.1, 48 and 96 kHz that it opens at, empty where not asked."""
@@ -350,6 +354,6 @@ def _as_device_error(error: Exception, device: InputDevice, channels: int, rate:
             f"{device.name}: does not open at {rate} Hz: leave the rate out (it likes {device.default_rate})"
         )
     if code == _CHANNELS_CODE:
-        return DeviceError(f"{device.name}: does not open with {channels} channels: it has {device.channels}")
+        return ChannelCountError(f"{device.name}: does not open with {channels} channels: it has {device.channels}")
     first_line = text.splitlines()[0] if text else type(error).__name__
     return DeviceError(f"{device.name}: cannot be opened ({first_line}): see `voxgate devices`")

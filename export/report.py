@@ -28,6 +28,28 @@ def write_report(folder: Path, report: dict[str, Any]) -> None:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); name another folder with --out") from error
 
 
+def limits_text(limits: dict[str, float]) -> str:
+    """What an int8 graph has to keep to, in words."""
+    return f"flips {100 * limits['flips']:.1f} % (mean of both), size {100 * limits['size']:.0f} %, never slower"
+
+
+def too_few_trials(int8: dict[str, Any]) -> str | None:
+    """One sentence where the decisions compared are too few to tell whether flips keep to their limit, else None.
+
+    Of n independent decisions without a flip, up to 3 in n may flip all the same (95 %, the rule of three).
+    """
+    counted = next((row["flips"] for row in int8["variants"] if row["flips"] is not None), None)
+    if counted is None:
+        return None
+    unseen = 1.5 / max(1, counted["yes_of"]) + 1.5 / max(1, counted["no_of"])
+    if unseen <= int8["limits"]["flips"]:
+        return None
+    return (
+        f"{counted['yes_of']} decisions that ought to be yes and {counted['no_of']} that ought to be no are too few to judge "
+        f"{100 * int8['limits']['flips']:.1f} % flips: even without any, {100 * min(1.0, unseen):.1f} % may flip (95 %)."
+    )
+
+
 def _with_section(card: str, section: str) -> str:
     before, found, after = card.partition(f"\n{HEADING}\n")
     _, following, rest = after.partition("\n## ") if found else ("", "", "")
@@ -49,14 +71,15 @@ def _section(report: dict[str, Any]) -> str:
     lines += [
         f"Shipped: **{int8['shipped']}**, {int8['why']}",
         "",
-        f"Decisions on {_facts(int8['choosing'])}; milliseconds of one pass of {int8['speed']['frames']} frames on one thread, "
-        f"taken by turns, {processor['model']} {vnni}. Limits: flips {100 * int8['limits']['flips']:.1f} % (mean of both), "
-        f"size {100 * int8['limits']['size']:.0f} %, never slower.",
+        f"Decisions on {facts_text(int8['choosing'])}; milliseconds of one pass of {int8['speed']['frames']} frames on one "
+        f"thread, taken by turns, {processor['model']} {vnni}. Limits: {limits_text(int8['limits'])}.",
         "",
         "| graph | MB | ms | time | flips, ought to be yes | ought to be no | mean | equal error rate, % | against it |",
         "|---|---|---|---|---|---|---|---|---|",
         *(_line(row) for row in int8["variants"]),
     ]
+    if warning := too_few_trials(int8):
+        lines += ["", warning]
     if int8["testing"]:
         lines += [
             "",
@@ -93,10 +116,11 @@ def _flip_cells(flips: dict[str, Any] | None) -> list[str]:
 def _test_line(name: str, row: dict[str, Any]) -> str:
     counted = _flip_cells(row["flips"])[:2]
     rates = f"{_rates(row['float'])} | {_rates(row['int8'])}"
-    return f"| {name}, {_facts(row)} | {counted[0]} | {counted[1]} | {rates} |"
+    return f"| {name}, {facts_text(row)} | {counted[0]} | {counted[1]} | {rates} |"
 
 
-def _facts(facts: dict[str, Any]) -> str:
+def facts_text(facts: dict[str, Any]) -> str:
+    """Of how many speakers or devices and stretches trials are made."""
     return ", ".join(f"{facts[name]} {name}" for name in ("speakers", "devices", "stretches") if name in facts)
 
 

@@ -36,8 +36,9 @@ class Authority(Protocol):
         """Score of speech under way; unknown while there is no authorised source."""
         ...
 
-    def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
-        """Score of a finished turn. `asks` tells, when called, whether its words are a request to the assistant."""
+    def turn(self, voice: Voice, asks: Callable[[], bool], alone: Callable[[], bool]) -> SpeakerScore:
+        """Score of a finished turn. `asks` tells, when called, whether its words are a request to the assistant; `alone`,
+        whether no part of it is rather another's than the rest."""
         ...
 
     def may_found(self, speech_seconds: float, first: bool) -> bool:
@@ -55,7 +56,7 @@ class WearerAuthority:
     def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         return self.scorer.score(embedding, speech_seconds, snr_db)
 
-    def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
+    def turn(self, voice: Voice, asks: Callable[[], bool], alone: Callable[[], bool]) -> SpeakerScore:
         return self.scorer.score(voice.embedding, voice.speech_seconds, voice.snr_db)
 
     def may_found(self, speech_seconds: float, first: bool) -> bool:
@@ -71,7 +72,7 @@ class ForcedAuthority:
     def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         return SpeakerScore()
 
-    def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
+    def turn(self, voice: Voice, asks: Callable[[], bool], alone: Callable[[], bool]) -> SpeakerScore:
         return SpeakerScore()
 
     def may_found(self, speech_seconds: float, first: bool) -> bool:
@@ -80,7 +81,7 @@ class ForcedAuthority:
 
 @dataclass(slots=True)
 class InitiatorAuthority:
-    """The speaker of the first near speech that adds up to `needed_seconds` without a change of speaker.
+    """The speaker of the first near speech that adds up to `needed_seconds` without a change of speaker, in a turn or between.
 
     A session whose very first utterance is one near request of one speaker is its own initiator. Until there is one the
     source is unknown. Stream state: a new session makes a new one.
@@ -95,10 +96,10 @@ class InitiatorAuthority:
     def window(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         return self._scorer.score(embedding, speech_seconds, snr_db) if self._scorer else SpeakerScore()
 
-    def turn(self, voice: Voice, asks: Callable[[], bool]) -> SpeakerScore:
+    def turn(self, voice: Voice, asks: Callable[[], bool], alone: Callable[[], bool]) -> SpeakerScore:
         if self._scorer is not None:
             return self._scorer.score(voice.embedding, voice.speech_seconds, voice.snr_db)
-        if voice.embedding is None or not voice.near:
+        if voice.embedding is None or not voice.near or not alone():
             return SpeakerScore()
         if self._heard and self._another(voice):
             self._heard.clear()

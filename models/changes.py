@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats, SpeakerEncoder
 from voxgate.models.mel import MelParameters, mel_frames
-from voxgate.models.runtime import WEIGHTS
+from voxgate.models.runtime import MOST_TOLERANCE, WEIGHTS
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.speaker import centroid_of
 
@@ -261,8 +261,19 @@ def load_change_model(sha256: str, path: Path = CHANGE_FILE) -> ChangeModel | No
             float(facts["thresholds"]["doubt"]),
             facts,
         )
-        if not np.isfinite(model.llr(np.zeros((1, len(FEATURES))))).all():
-            raise ValueError("weights that are not finite")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        if not math.isfinite(model.change + model.doubt):
+            raise ValueError("thresholds that are no numbers")
+        _check_golden(model, facts["golden"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{path}: damaged change model ({error}); reinstall voxgate or fit it again") from error
     return model
+
+
+def _check_golden(model: ChangeModel, golden: Mapping[str, Any]) -> None:
+    """Raises ValueError where the model does not give the ratios that its file states for some rows of features."""
+    rows, expected = np.array(golden["rows"], np.float64), np.array(golden["llr"], np.float64)
+    tolerance = float(golden["tolerance"])
+    if not 0 < tolerance <= MOST_TOLERANCE or not len(expected) or rows.shape != (len(expected), len(FEATURES)):
+        raise ValueError("golden rows that prove nothing")
+    if not np.max(np.abs(model.llr(rows) - expected)) <= tolerance:  # so written that NaN is refused too
+        raise ValueError("its golden rows are not reproduced")

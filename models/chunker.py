@@ -6,8 +6,10 @@ the frame says so, and so do the marks that live capture leaves on a block (audi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -115,3 +117,22 @@ class Chunker:
             self._spans = [span for span in self._spans if span.last > index]
             self._index += 1
             yield Frame(joined[number * FRAME : (number + 1) * FRAME], index, marks)
+
+
+def with_lost_words(blocks: Iterable[AudioBlock], lost_at: Sequence[float]) -> Iterator[AudioBlock]:
+    """A recording's blocks, cut and flagged so that a session decides as the live one did whose recogniser gave no answer.
+
+    `lost_at`: `t` of that session's faults with the code `words_lost`, seconds: each the end of the frame that was under way.
+    Where that frame ended two turns at once and the words of the first were not lost, those are lost too.
+    """
+    frames = [math.ceil(t * RATE / FRAME - 0.01) - 1 for t in lost_at]  # times are rounded to 0.1 ms
+    for block in blocks:
+        step = block.rate * FRAME / RATE  # source samples a frame
+        spans = [(math.ceil(frame * step), math.ceil((frame + 1) * step)) for frame in frames]
+        edges = {block.start, block.end, *(edge for span in spans for edge in span if block.start < edge < block.end)}
+        places = sorted(edges)
+        for start, end in itertools.pairwise(places):
+            lost = any(first <= start < past for first, past in spans)
+            piece = block.samples[start - block.start : end - block.start]
+            flags = block.flags | Flag.WORDS_LOST if lost else block.flags
+            yield replace(block, samples=piece, start=start, flags=flags)

@@ -11,7 +11,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.authority import Authority, Voice, is_founding
 from voxgate.models.changes import LEAST_FRAMES
 from voxgate.models.events import Decision, SpokenWord, strongest_first
-from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, WordsLost
+from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, Word, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import LearnedGate, SourceEvidence, act_key, margins, source_reasons, word_reasons
 from voxgate.models.inheriting import PAUSE_FRAMES, Heirs, Inherited
@@ -24,10 +24,6 @@ from voxgate.models.turns import Turn
 LEAST_MEAN_LOGPROB = -1.5
 """Words whose tokens have a lower mean log-probability are not trusted. Of 78 synthesised commands that were understood
 rightly in 5 to 40 dB of household noise none lies below it, and 8 % lie below -1 (docs/experiments.md)."""
-
-FOUNDING_DOUBT = 0.0
-"""In a turn that makes its own speaker the source, a call that writes needs each word to be rather the same voice than another.
-No known voice vouches for it, so the threshold is where the likelihood ratio says neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +111,8 @@ class Decider:
         ready_at: float | None,
         now: float,
         broken_array: bool = False,
-    ) -> tuple[Decision, str | None]:
-        """The decision about a turn, and what to report when its words were lost.
+    ) -> Decision:
+        """The decision about a turn. Raises WordsLost before it has made anybody the source.
 
         `draft`: what was recognised of the whole turn already; `ready_at`: when its call was first complete.
         """
@@ -124,28 +120,33 @@ class Decider:
             near = NearScore() if self.granted else turn.near(judge)
         with self.stage("speaker"):
             embedding = self.voice(turn, whole=True)
-        lost: str | None = None
+        heard: tuple[Draft, list[Word]] | None = None
 
-        def words() -> Draft | None:
-            nonlocal draft, lost
-            if draft is None and lost is None:
-                try:
-                    draft = self.decode(turn)
-                except WordsLost as error:
-                    lost = str(error) or "the recogniser gave no answer in time"
-            return draft
+        def words() -> tuple[Draft, list[Word]]:
+            nonlocal heard
+            if heard is None:
+                said = draft or self.decode(turn)
+                heard = said, self._heirs.align(turn, said.decoded.text)
+            return heard
 
         def asks() -> bool:
-            heard = words()
-            return heard is not None and not word_reasons(heard.understood, self.settings.addressed_threshold)
+            return not word_reasons(words()[0].understood, self.settings.addressed_threshold)
+
+        doubted: set[str] = set()
+
+        def alone() -> bool:
+            if not self._heirs.alone(turn):
+                doubted.add("low_confidence")
+            return not doubted
 
         # Sound that cannot be trusted must not found an authority either.
         near_passes = not turn.marks and near.p is not None and near.p >= self.settings.near_threshold
         voice = Voice(embedding, turn.speech_seconds, near_passes, number == 1, turn.snr_db())
-        speaker = self.authority.turn(voice, asks)
+        if near_passes and embedding is not None and self.authority.may_found(turn.speech_seconds, voice.first):
+            words()  # first: a turn whose words are lost founds nothing
+        speaker = self.authority.turn(voice, asks, alone)
         evidence = self.evidence(turn, speaker, near, broken_array)
-        reasons = self.withheld(evidence)
-        heard = words() if not reasons else None
+        reasons = self.withheld(evidence) | doubted
         end = min(turn.t1, now)
         decision = Decision(
             source=self.source,
@@ -160,11 +161,9 @@ class Decider:
             margins=self._margins(speaker.p, near.p, None),
             t_speech_end=end,
         )
-        if heard is None:
-            if lost is not None:
-                reasons.add("words_lost")
-            return muted(decision, reasons), lost
-        return self._by_words(decision, turn, judge, heard, evidence, ready_at), lost
+        if reasons:
+            return muted(decision, reasons)
+        return self._by_words(decision, turn, judge, *words(), evidence, ready_at)
 
     def _by_words(
         self,
@@ -172,6 +171,7 @@ class Decider:
         turn: Turn,
         judge: NearJudge,
         heard: Draft,
+        aligned: Sequence[Word],
         evidence: SourceEvidence,
         ready_at: float | None,
     ) -> Decision:
@@ -182,7 +182,7 @@ class Decider:
         first, past = understood.span
         judged = (first, past) if understood.kind == "tool" else (0, len(text.split()))
         # Whose each word is costs a d-vector a word: only what would act is asked.
-        inherited = self._heirs.words(turn, judge, text, evidence, (0, 0) if reasons else judged)
+        inherited = self._heirs.words(turn, judge, text, aligned, evidence, (0, 0) if reasons else judged)
         words = [each.word for each in inherited]
         decision = replace(
             decision,
@@ -200,7 +200,7 @@ class Decider:
         founding = is_founding(evidence.speaker)
         risky = self._destroys(understood) or (founding and self._writes(understood))
         must_know = founding or turn.speech_frames >= LEAST_FRAMES
-        if not reasons and risky and self._doubtful(inherited[first:past], founding, must_know):
+        if not reasons and risky and self._doubtful(inherited[first:past], must_know):
             reasons.add("low_confidence")
         if self.learned_gate is not None:
             reasons |= self.learned_gate.reasons(evidence, words, understood)
@@ -240,7 +240,8 @@ class Decider:
 
     @property
     def _heirs(self) -> Heirs:
-        return Heirs(self.extractors, self.authority, self.wearer_threshold, self.granted, self.stage)
+        limits = (self.wearer_threshold, self.settings.initiator_doubt_llr)
+        return Heirs(self.extractors, self.authority, *limits, self.granted, self.stage)
 
     def _destroys(self, understood: Understood) -> bool:
         """Whether a call may not be taken back: of a tool with `destructiveHint`, or that says nothing of it and writes."""
@@ -251,17 +252,16 @@ class Decider:
         tool = self.tools.get(understood.tool) if understood.kind == "tool" and understood.tool else None
         return tool is not None and tool.writes
 
-    def _doubtful(self, words: Sequence[Inherited], founding: bool, must_know: bool) -> bool:
+    def _doubtful(self, words: Sequence[Inherited], must_know: bool) -> bool:
         """Whether another voice is merely possible anywhere from the first to the last word of a call.
 
         `must_know`: a word that could not be judged is doubtful too. Turns that are too short for it are told by their place
-        and by the whole voice; one that is `founding` its own authority has no known voice to be told by.
+        and by the whole voice.
         """
         model = self.extractors.change
         if model is None or self.granted:
             return False
-        doubt = min(model.doubt, FOUNDING_DOUBT) if founding else model.doubt
-        return any(must_know if w.change_llr is None else not w.change_llr <= doubt for w in words)
+        return any(must_know if w.change_llr is None else not w.change_llr <= model.doubt for w in words)
 
     def _authorised(self, word: SpokenWord) -> bool:
         return (

@@ -13,15 +13,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from voxgate.device.arrays import ArrayProfile
+from voxgate.device.errors import InputError
 from voxgate.models.cells import CELL_VALUES, PLAIN_VALUES, WHOLE_VALUES, Template, cells, plain_cells
 from voxgate.models.evidence import Floats, NearJudge, NearScore, Signature
 from voxgate.models.pooling import PooledScorer, load_pooled_scorer
+from voxgate.models.profile import WearerProfile
 from voxgate.models.room import RoomJudge, load_room_model, near_stats
 from voxgate.models.scorer import near_score
+from voxgate.models.settings import FRAME
 from voxgate.models.signature import Mask, make_signature, speech_rows, spread_db
 from voxgate.models.spatial import GROUPS, bands_between, channels_of, cross_power_rows, powers
 
-__all__ = ["RoomJudge", "SignatureJudge", "SpreadJudge", "make_signature", "near_judge", "near_stats"]
+__all__ = ["RoomJudge", "SignatureJudge", "SpreadJudge", "make_signature", "near_judge", "near_stats", "wearer_judge"]
 
 SMALL_ARRAY_M = 0.08
 """Below this size an array hangs or stands clear of the head as a whole and has no level spread to speak of."""
@@ -152,6 +155,35 @@ def near_judge(array: ArrayProfile, signature: Signature | None, near_stats: Map
         scorer = load_pooled_scorer(f"spread-{kind}", PLAIN_VALUES)
         return SpreadJudge(scorer, NEAR_LLR if kind == "pendant" else FAR_LLR)
     return RoomJudge(load_room_model(), near_stats, array.near_radius_m)
+
+
+def wearer_judge(array: ArrayProfile, profile: WearerProfile | None) -> NearJudge:
+    """The judge for a wearer: by what the enrolment left on that very array, else absolutely.
+
+    Raises InputError as `near_judge`, and when the profile's signature cannot be read, instead of a fault at every frame.
+    """
+    if profile is None or profile.array != array.name:
+        return near_judge(array, None, None)
+    judge = near_judge(array, profile.signature, profile.near if near_is_current(profile) else None)
+    sound = np.random.default_rng(0).normal(0, 0.01, (8, FRAME, max(1, len(array.mics))))  # power in every band
+    rows = judge.features(sound.astype(np.float32))
+    try:
+        judge.judge(rows, np.ones(len(rows), np.bool_), None)
+    except (KeyError, ValueError, IndexError) as error:
+        raise InputError(
+            f"profile {profile.name}: its own-voice signature cannot be used ({error}); enrol {profile.name} again"
+        ) from error
+    return judge
+
+
+def near_is_current(profile: WearerProfile) -> bool:
+    """Whether the near scores of an enrolment, if there are any, are those that the near model of today would give."""
+    return not profile.near or profile.near_model == load_room_model().sha256
+
+
+def needs_signature(array: ArrayProfile) -> bool:
+    """Whether an array hardly ever says near of a wearer who left no signature on it."""
+    return array.wearable and len(array.mics) >= 3 and _is_small(array)
 
 
 def _is_small(array: ArrayProfile) -> bool:

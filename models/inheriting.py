@@ -13,7 +13,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.authority import Authority, is_founding
 from voxgate.models.changes import ChangeModel, Segment, Sound, evidence, worst_of
 from voxgate.models.events import SpokenWord
-from voxgate.models.evidence import Floats, NearJudge, NearScore, SpeakerScore, Word, WordsLost
+from voxgate.models.evidence import Floats, NearJudge, NearScore, SpeakerScore, Word
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import SourceEvidence
 from voxgate.models.scorer import near_score
@@ -46,23 +46,33 @@ class Heirs:
     extractors: Extractors
     authority: Authority
     wearer_threshold: float
+    founding_doubt: float
     granted: bool
     stage: Callable[[str], AbstractContextManager[None]]
 
+    def align(self, turn: Turn, text: str) -> list[Word]:
+        """The words of a text with their places in the turn; none where there is nothing to place them by. Raises WordsLost."""
+        if not text or self.extractors.recogniser is None:
+            return []
+        try:
+            with self.stage("align"):
+                return self.extractors.recogniser.align(turn.sound(PAUSE_FRAMES), text)
+        except InputError:
+            return []
+
     def words(
-        self, turn: Turn, judge: NearJudge, text: str, source: SourceEvidence, span: tuple[int, int]
+        self,
+        turn: Turn,
+        judge: NearJudge,
+        text: str,
+        aligned: Sequence[Word],
+        source: SourceEvidence,
+        span: tuple[int, int],
     ) -> list[Inherited]:
         """Each word with its span and the evidence of the stretch around it in which the speaker does not change.
 
         Words in `span` [first, past), which would act, are held against the rest of the turn too.
         """
-        if not text or self.extractors.recogniser is None:
-            return []
-        try:
-            with self.stage("align"):
-                aligned = self.extractors.recogniser.align(turn.sound(PAUSE_FRAMES), text)
-        except (WordsLost, InputError):
-            aligned = []
         if not aligned:  # no spans: unknown, and the gate mutes on words of unknown origin
             return [Inherited(SpokenWord(text=word, t0=None, t1=None, wearer=None, near=None)) for word in text.split()]
         changes = self._changes(turn, aligned, range(*span), is_founding(source.speaker))
@@ -89,12 +99,22 @@ class Heirs:
         if self.granted or model is None or not known:
             return [None] * len(words)
         call = Segment(min(p.first for p in known), max(p.past for p in known))
-        found, llrs = self._judged(turn, model, call, founding)
+        found, llrs = self._judged(turn, model, None if founding else call, founding)
         return [None if place is None else worst_of(place, found, llrs) for place in places]
 
+    def alone(self, turn: Turn) -> bool:
+        """Whether no stretch of a turn is too likely another's than the rest's to found a session, and any could be judged; so
+        too without a model. No known voice vouches for such a turn, so its limit is its own and never above `doubt`."""
+        model = self.extractors.change
+        if model is None:
+            return True
+        _, llrs = self._judged(turn, model, None, founding=True)
+        return bool(llrs) and all(llr <= min(model.doubt, self.founding_doubt) for llr in llrs)
+
     def _judged(
-        self, turn: Turn, model: ChangeModel, span: Segment, founding: bool
+        self, turn: Turn, model: ChangeModel, span: Segment | None, founding: bool
     ) -> tuple[list[Segment], Sequence[float]]:
+        """Stretches that meet `span` (all without one) and how likely each is another's."""
         positions = turn.speech_positions
         encoder = self.extractors.speaker.encoder
         # What was embedded for the turn anyway need not be again.

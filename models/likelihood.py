@@ -1,9 +1,11 @@
 """From cosines to likelihood ratios: a cohort of strangers, and regressions that know how much is behind a score.
 
-A cosine is no probability. It is first measured against the voices of a cohort of strangers (symmetric normalisation: Matejka
-et al., "Analysis of Score Normalization in Multilingual Speaker Recognition", Interspeech 2017) and then mapped to a
-log-likelihood ratio by a logistic regression that knows how long the speech is and, where it is known, how far above the
-noise. Cohort and regressions were made with one encoder and are refused with any other.
+A cosine is no probability. Of an enrolled voice it is taken in a space in which whatever makes one voice sound different in
+rooms, noise and effort counts less (within-class covariance normalisation: Hatch et al., "Within-Class Covariance
+Normalization for SVM-based Speaker Recognition", Interspeech 2006). It is measured against the voices of a cohort of strangers
+(score normalisation from both sides: Matejka et al., "Analysis of Score Normalization in Multilingual Speaker Recognition",
+Interspeech 2017) and then mapped to a log-likelihood ratio by a logistic regression that knows how long the speech is and,
+where it is known, how far above the noise. Cohort and regressions were made with one encoder and are refused with any other.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ from voxgate.models.runtime import sha256_of
 
 Reals = NDArray[np.float64]
 
+VERSION = 3
+"""Of calibration.json: weights of another version belong to other scores."""
+CENTROID_SHARE = 0.2
+"""Say of the centroid's side in the normalisation of a score: the tested side carries the room and the noise."""
 REFERENCE_SECONDS = 1.6
 """Speech that the network's training window holds; durations enter the regressions as log(seconds / this)."""
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.4, 2.5
@@ -37,10 +43,23 @@ LOWEST_SNR_DB, HIGHEST_SNR_DB = 0.0, 30.0
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """D-vectors of strangers, (speakers, dim), each L2-normalised; `closest` of them measure how common a voice is."""
+    """D-vectors of strangers, (speakers, dim), each L2-normalised; `closest` of them measure how common a voice is.
+
+    `whitening`, (dim, dim), is the inverse square root of how the d-vectors of one voice scatter under different conditions.
+    """
 
     embeddings: Floats
     closest: int
+    whitening: Floats
+
+    def whitened(self) -> Cohort:
+        """The same strangers where d-vectors are compared with a centroid, see `white`."""
+        return Cohort(self.white(self.embeddings), self.closest, self.whitening)
+
+    def white(self, embeddings: Floats) -> Floats:
+        """D-vectors (..., dim) brought to the space in which a voice scatters alike in all directions, L2-normalised."""
+        moved = embeddings @ self.whitening
+        return np.asarray(moved / np.linalg.norm(moved, axis=-1, keepdims=True), np.float32)
 
     def level(self, embedding: Floats) -> tuple[float, float]:
         """Mean and standard deviation of the cosines to the closest cohort voices."""
@@ -53,13 +72,26 @@ class Cohort:
         top = np.partition(cosines, -self.closest, axis=1)[:, -self.closest :]
         return np.stack([top.mean(axis=1), top.std(axis=1) + _LEAST_SPREAD], axis=1)
 
-    def normalised(self, similarity: float, one: tuple[float, float], other: tuple[float, float]) -> float:
-        """Symmetric normalisation of a cosine by the `level` of both sides."""
-        return 0.5 * ((similarity - one[0]) / one[1] + (similarity - other[0]) / other[1])
+
+def normalised(similarity: Any, one: Any, other: Any, share: float = 0.5) -> Any:
+    """Normalisation of cosines (...,) by the levels (..., 2) of both sides, see `Cohort.levels`; `share`: say of `one`."""
+    one, other = np.asarray(one), np.asarray(other)
+    return share * (similarity - one[..., 0]) / one[..., 1] + (1 - share) * (similarity - other[..., 0]) / other[..., 1]
+
+
+def centroid_scores(cohort: Cohort, centroids: Floats, embeddings: Floats) -> Reals:
+    """Normalised scores (embeddings, centroids) of d-vectors against centroids, (n, dim) each and not yet whitened;
+    `cohort` is `Cohort.whitened`."""
+    one, other = cohort.white(centroids), cohort.white(embeddings)
+    cosines = (other @ one.T).astype(np.float64)
+    scores = normalised(cosines, cohort.levels(one)[None], cohort.levels(other)[:, None], CENTROID_SHARE)
+    return np.asarray(scores, np.float64)
 
 
 _LEAST_SPREAD = 1e-3
 """Keeps a degenerate cohort from turning a rounding error into a likelihood."""
+LEAST_STRETCH = 1e-3
+"""Of a whitening, in any direction: voices that differ in a direction that is flattened could not be told apart."""
 
 FEATURES = ("one", "score", "log_seconds", "score_log_seconds")
 SNR_FEATURES = (*FEATURES, "snr", "score_snr")
@@ -139,6 +171,8 @@ def load_calibration(path: Path, sha256: str) -> Calibration:
     """Raises InputError when the file is absent, damaged, or made with another encoder than the one of this sha256."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
+        if facts["version"] != VERSION:
+            raise ValueError(f"version {facts['version']}, this is {VERSION}")
         made_with = facts["model"]["sha256"]
         calibration = Calibration(
             tables={name: _regression(table) for name, table in facts["tables"].items()},
@@ -178,16 +212,24 @@ def _check_numbers(calibration: Calibration) -> None:
 def load_cohort(path: Path, dim: int, calibration: Calibration) -> Cohort:
     """Raises InputError when the file is absent, damaged, or not the cohort that the calibration was fitted with."""
     try:
-        embeddings = load_file(path)["embeddings"]
+        stored = load_file(path)
+        embeddings, whitening = stored["embeddings"], stored["whitening"]
         closest = int(calibration.facts["cohort"]["closest"])
         fitted_with = calibration.facts["cohort"]["sha256"]
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(f"{path}: missing or damaged cohort ({error}); reinstall voxgate") from error
     if embeddings.ndim != 2 or embeddings.shape[1] != dim or not 1 <= closest <= embeddings.shape[0]:
         raise InputError(f"{path}: damaged cohort (shape {embeddings.shape}); reinstall voxgate")
+    if whitening.shape != (dim, dim) or not np.isfinite(whitening).all() or _least_stretch(whitening) < LEAST_STRETCH:
+        raise InputError(f"{path}: damaged cohort (whitening); reinstall voxgate")
     if not np.isfinite(embeddings).all() or sha256_of(path) != fitted_with:
         raise InputError(f"{path}: not the cohort that the calibration was fitted with; fit it again")
-    return Cohort(embeddings.astype(np.float32), closest)
+    return Cohort(embeddings.astype(np.float32), closest, whitening.astype(np.float32))
+
+
+def _least_stretch(whitening: Floats) -> float:
+    """The smallest eigenvalue of a symmetric matrix."""
+    return float(np.linalg.eigvalsh(whitening)[0])
 
 
 def uncalibrated(dim: int) -> tuple[Calibration, Cohort]:
@@ -196,7 +238,7 @@ def uncalibrated(dim: int) -> tuple[Calibration, Cohort]:
     change = np.full(len(CHANGE_FEATURES), np.nan)
     tables = {"wearer": nothing, "initiator": nothing}
     calibration = Calibration(tables, change, math.inf, math.inf, math.inf, math.inf, LONGEST_SECONDS, {})
-    return calibration, Cohort(np.eye(2, dim, dtype=np.float32), closest=2)
+    return calibration, Cohort(np.eye(2, dim, dtype=np.float32), 2, np.eye(dim, dtype=np.float32))
 
 
 def _regression(table: dict[str, Any]) -> Regression:

@@ -32,8 +32,10 @@ class WearerProfile:
 
     `embeddings`: (utterances, dim) L2-normalised d-vectors, one an enrolment clip; `centroid`: their L2-normalised mean.
     `signature` on worn arrays; elsewhere `near`, the distribution of the enrolment's own near scores (see
-    `models.distance.near_stats`). `threshold_llr`: set by calibration, None for the shipped default. `device`: name, rate
-    and array of the enrolment's source.
+    `models.distance.near_stats`), and `near_model` the model that gave them. `threshold_llr`: set by calibration, None for the
+    shipped default, and `calibration` the regressions that it is a threshold of. Both are sha256; None in profiles that are
+    older than they, where what they vouch for counts as another model's. `device`: name, rate and array of the enrolment's
+    source.
     """
 
     name: str
@@ -48,6 +50,8 @@ class WearerProfile:
     signature: Signature | None = None
     near: dict[str, float] = field(default_factory=dict)
     threshold_llr: float | None = None
+    near_model: str | None = None
+    calibration: str | None = None
 
     def check_model(self, encoder: SpeakerEncoder) -> None:
         """Raise InputError unless the profile was made with this encoder."""
@@ -119,6 +123,8 @@ def _what_is_wrong(profile: WearerProfile) -> str | None:
         return "channels"
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in profile.near.values()):
         return "near"
+    if not all(sha256 is None or isinstance(sha256, str) for sha256 in (profile.near_model, profile.calibration)):
+        return "sha256 of a model"
     threshold = profile.threshold_llr
     if threshold is not None and not (isinstance(threshold, int | float) and abs(threshold) <= MOST_THRESHOLD_LLR):
         return "threshold_llr"

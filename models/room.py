@@ -7,6 +7,7 @@ and only without one against all simulated devices, where more is called unknown
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ class RoomView:
 class RoomModel:
     """The network's session, the scorer that compares with an enrolment, and the least scores that count as near.
 
-    `temperature` divides the logits: calibration on devices and voices kept apart from training.
+    `temperature` divides the logits: calibration on devices and voices kept apart from training. `sha256`: what the numbers of
+    an enrolment depend on, the network and its temperature.
     """
 
     session: Any
@@ -62,6 +64,7 @@ class RoomModel:
     temperature: float
     near_llr_absolute: float
     near_llr_relative: float
+    sha256: str = ""
 
     def view(self, inputs: Floats, frames: int) -> RoomView | None:
         """Inputs (n, `INPUTS`) -> what they show; None where the network's answer is not finite."""
@@ -80,12 +83,14 @@ def load_room_model(folder: Path = ROOM_FOLDER) -> RoomModel:
     path = folder / "relative.json"
     try:
         relative = Scorer.from_record(json.loads(path.read_text(encoding="utf-8"))["scorer"])
-        numbers = [float(model.config[name]) for name in ("temperature", "near_llr_absolute", "near_llr_relative")]
+        temperature = float(model.config["temperature"])
+        least = float(model.config["near_llr_absolute"]), float(model.config["near_llr_relative"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a distance model ({error}); reinstall voxgate") from error
     if relative.inputs != RELATIVE_STATISTICS:
         raise InputError(f"{path}: a distance model that reads other values; reinstall voxgate")
-    return RoomModel(model.session(), relative, *numbers)
+    sha256 = hashlib.sha256(f"{model.sha256} {temperature}".encode()).hexdigest()
+    return RoomModel(model.session(), relative, temperature, *least, sha256)
 
 
 class RoomJudge:

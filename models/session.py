@@ -16,13 +16,12 @@ import numpy as np
 
 from voxgate.device.arrays import ArrayProfile, load_array
 from voxgate.device.blocks import AudioBlock
-from voxgate.device.errors import InputError
 from voxgate.models.acts import Acts
 from voxgate.models.authority import make_authority
 from voxgate.models.chunker import Chunker, Frame
 from voxgate.models.cuts import Cuts
 from voxgate.models.deciding import Decider, Draft
-from voxgate.models.distance import near_judge
+from voxgate.models.distance import wearer_judge
 from voxgate.models.drift import drift_watch
 from voxgate.models.events import Block, Decision, Event, Fault, Summary, strongest_first
 from voxgate.models.evidence import NearJudge, WordsLost
@@ -35,7 +34,7 @@ from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.turns import SHORTEST_SPEECH_FRAMES, WINDOW_FRAMES, Listener, Turn, frames_of
 from voxgate.models.vad import Vad, is_quiet
-from voxgate.models.watch import Watch
+from voxgate.models.watch import MARK_MESSAGES, Watch
 
 DRAFT_FRAMES = frames_of(1.2)
 """While speech goes on, words are decoded at most this often."""
@@ -88,11 +87,10 @@ class Session:
             extractors, settings, threshold, tools, authority, source, learned_gate, reference, self._stage, safe
         )
         self._cuts = Cuts(speaker, authority, threshold, settings.near_threshold, self._stage)
-        self._judge = judge or near_judge(array, own.signature if own else None, own.near if own else None)
+        self._judge = judge or wearer_judge(array, profile)
         self._drift = drift_watch(self._judge)
         self._drift_told: tuple[float | None, bool] = (None, False)
-        self._mono_stats = profile.near if profile is not None and profile.array == "mono" else None
-        self._prove_judge(own)
+        self._profile = profile
         self._channel = array.recogniser
         self._near_channels = list(array.mics) or [array.recogniser]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, len(self._near_channels)), np.float32))[0]
@@ -112,20 +110,6 @@ class Session:
         self._ended = False
         self._spent_seconds = 0.0
         self._total_seconds = 0.0
-
-    def _prove_judge(self, profile: WearerProfile | None) -> None:
-        """Raise InputError now when the profile's signature cannot be read, instead of a fault at every frame."""
-        sound = np.random.default_rng(0).normal(
-            0, 0.01, (8, FRAME, max(1, len(self.array.mics)))
-        )  # power in every band
-        rows = self._judge.features(sound.astype(np.float32))
-        try:
-            self._judge.judge(rows, np.ones(len(rows), np.bool_), None)
-        except (KeyError, ValueError, IndexError) as error:
-            name = profile.name if profile else "the wearer"
-            raise InputError(
-                f"profile {name}: its own-voice signature cannot be used ({error}); enrol {name} again"
-            ) from error
 
     # -- in and out -------------------------------------------------------------------------------------------------
 
@@ -212,7 +196,7 @@ class Session:
             self._follow(events)
         turn = self._listener.turn
         if turn is not None and turn.silence_frames == PAUSE_FRAMES:
-            self._look(turn, over=True)
+            self._look(turn, events, over=True)
         if self._listener.over:
             self._endpoint(events)
         events += self._acts.due(self._now)
@@ -220,9 +204,9 @@ class Session:
 
     def _fall_back(self) -> None:
         """The channels are not what the profile says: go on with one that carries sound, as one microphone."""
-        self._channel = self._watch.sound_channel
-        self._judge = near_judge(load_array("mono"), None, self._mono_stats)
-        self._decider = replace(self._decider, safe_turn_seconds=load_array("mono").safe_turn_seconds)
+        self._channel, mono = self._watch.sound_channel, load_array("mono")
+        self._judge = wearer_judge(mono, self._profile)
+        self._decider = replace(self._decider, safe_turn_seconds=mono.safe_turn_seconds)
         self._near_channels = [self._channel]
         self._silent_row = self._judge.features(np.zeros((1, FRAME, 1), np.float32))[0]
         self._listener.change_rows(self._judge)
@@ -243,9 +227,9 @@ class Session:
         if due:
             self._last_due = turn.speech_frames
         if voice or due or (near and turn.speech_frames < WINDOW_FRAMES):
-            self._look(turn, over=False, words=due)
+            self._look(turn, events, over=False, words=due)
 
-    def _look(self, turn: Turn, over: bool, words: bool = True) -> None:
+    def _look(self, turn: Turn, events: list[Event], over: bool, words: bool = True) -> None:
         """Update the status from the speech so far, and decode it when who and where pass so far.
 
         `over`: the turn may have ended, so its whole voice is judged and all its words are shown.
@@ -274,9 +258,19 @@ class Session:
             return
         try:
             draft = self._decider.decode(turn)
-        except WordsLost:
-            return  # asked again at the endpoint, where the loss is reported
+        except WordsLost as error:
+            status.state = "hold"
+            self._lose_words(turn, error, events)
+            return
         self._show(draft, over)
+
+    def _lose_words(self, turn: Turn, error: WordsLost, events: list[Event]) -> None:
+        """The turn is muted as if the frame had come marked, and what follows it without a pause: so a recording of the session
+        is replayed (`with_lost_words`), where nothing keeps the recogniser from answering."""
+        events.append(self._fault("words_lost", str(error) or MARK_MESSAGES["words_lost"]))
+        events += self._acts.cancel(MARK_REASONS["words_lost"], self._now)
+        for marked in (turn, self._listener.turn or turn):
+            marked.marks.add("words_lost")
 
     def _show(self, draft: Draft, over: bool) -> None:
         """Put words into the status: all of them when the turn may be over, else those that two decodes agree on."""
@@ -314,8 +308,11 @@ class Session:
             self._fail(error, events)
             for part in (*parts, *waiting):
                 part.marks.add("model")
+        lost: set[str] = set()
         for part in (*parts, *reversed(waiting)):
+            part.marks |= lost
             self._close(part, events)
+            lost = part.marks & {"words_lost"}
 
     def _close(self, turn: Turn, events: list[Event]) -> None:
         draft, self._draft = self._draft, None
@@ -348,17 +345,16 @@ class Session:
 
     def _judged(self, turn: Turn, draft: Draft | None, ready_at: float | None, events: list[Event]) -> Decision:
         """The decision about a turn; a mute when it cannot be judged. Every turn ends in exactly one."""
-        broken = self._watch.broken
+        facts = (turn, self._judge, self._utterances, draft, ready_at, self._now, self._watch.broken)
         try:
-            decision, lost = self._decider.decide(
-                turn, self._judge, self._utterances, draft, ready_at, self._now, broken
-            )
+            try:
+                return self._decider.decide(*facts)
+            except WordsLost as lost:
+                self._lose_words(turn, lost, events)
+                return self._decider.decide(*facts)  # of a turn with that mark no words are asked
         except Exception as error:  # as in `_hear_safely`
             self._fail(error, events)
             return self._mute(turn.t0, min(turn.t1, self._now), {"fault"})
-        if lost is not None:
-            events.append(self._fault("words_lost", lost))
-        return decision
 
     def _mute_all(self, events: list[Event]) -> None:
         """No utterance in the whole source: one decision says so, so that every source ends with at least one."""

@@ -13,6 +13,9 @@ FRAME = 512
 BLOCK_SECONDS = 0.6
 """Length of a block: how often the session reports."""
 
+INITIATOR_SECONDS = 2.0
+"""Near speech of one speaker that makes a session's initiator; what the models of an initiator were fitted for."""
+
 
 class GateSettings(BaseModel):
     """Settings of one session. All probabilities are 0 to 1, all times seconds."""
@@ -38,7 +41,13 @@ class GateSettings(BaseModel):
     longest_utterance_seconds: float = Field(15.0, ge=2, le=30, description="an utterance is cut here")
     commit_seconds: float = Field(0.8, ge=0, le=10, description="how long an act that writes waits after the endpoint")
     initiator_seconds: float = Field(
-        2.0, ge=1, le=10, description="near speech of one speaker that makes the session's initiator"
+        INITIATOR_SECONDS, ge=1, le=10, description="near speech of one speaker that makes the session's initiator"
+    )
+    initiator_doubt_llr: float = Field(
+        1.6,
+        ge=-7,
+        le=7,
+        description="a turn any part of which is more likely another's than this (natural log of the ratio) makes no initiator",
     )
     silent_input_seconds: float = Field(
         3.0, ge=0.5, le=60, description="exact zeros on every channel for this long are a fault"
@@ -55,3 +64,7 @@ class GateSettings(BaseModel):
         2.0, gt=0, le=30, description="live only: the recogniser's time for one stretch"
     )
     late_seconds: float = Field(1.5, gt=0, le=30, description="live only: audio older than this may not become an act")
+
+    def speaking(self, probability: float, before: bool) -> bool:
+        """Whether a frame holds speech, given whether the one before did; a probability that is not a number says no."""
+        return probability >= (self.vad_offset if before else self.vad_onset)

@@ -12,8 +12,17 @@ from voxgate.models.evidence import Floats, SpeakerEncoder, SpeakerScore
 from voxgate.models.ge2e import SPEAKER_FOLDER as SPEAKER_FOLDER
 from voxgate.models.ge2e import Ge2eEncoder as Ge2eEncoder
 from voxgate.models.ge2e import unit as unit
-from voxgate.models.likelihood import Calibration, Cohort, load_calibration, load_cohort, uncalibrated
+from voxgate.models.likelihood import (
+    Calibration,
+    Cohort,
+    centroid_scores,
+    load_calibration,
+    load_cohort,
+    normalised,
+    uncalibrated,
+)
 from voxgate.models.profile import WearerProfile
+from voxgate.models.runtime import sha256_of
 
 
 class CohortScorer:
@@ -32,11 +41,10 @@ class CohortScorer:
         table: str = "wearer",
     ) -> None:
         self._centroid = centroid
-        self._cohort = cohort
+        self._cohort = cohort.whitened()
         self._calibration = calibration
         self._shortest = shortest_seconds
         self._table = table
-        self._level = cohort.level(centroid)
 
     def score(self, embedding: Floats | None, speech_seconds: float, snr_db: float | None = None) -> SpeakerScore:
         if embedding is None or not speech_seconds >= self._shortest:
@@ -44,8 +52,8 @@ class CohortScorer:
         similarity = float(self._centroid @ embedding)
         if not math.isfinite(similarity):
             return SpeakerScore()
-        normalised = self._cohort.normalised(similarity, self._level, self._cohort.level(embedding))
-        llr = self._calibration.llr(self._table, normalised, speech_seconds, snr_db)
+        score = centroid_scores(self._cohort, self._centroid[None], embedding[None])[0, 0]
+        llr = self._calibration.llr(self._table, float(score), speech_seconds, snr_db)
         if not math.isfinite(llr):
             return SpeakerScore()
         return SpeakerScore(similarity=similarity, llr=llr, p=1 / (1 + math.exp(-llr)))
@@ -63,8 +71,10 @@ class SpeakerModel:
         self.encoder: SpeakerEncoder = load_encoder(folder)
         calibration, cohort = folder / "calibration.json", folder / "cohort.safetensors"
         self.calibrated = calibration.exists() or cohort.exists()
+        self.calibration_sha256 = ""
         if self.calibrated:
             self.calibration = load_calibration(calibration, self.encoder.sha256)
+            self.calibration_sha256 = sha256_of(calibration)
             self.cohort = load_cohort(cohort, self.encoder.dim, self.calibration)
         else:
             self.calibration, self.cohort = uncalibrated(self.encoder.dim)
@@ -83,10 +93,13 @@ class SpeakerModel:
 
     def threshold_llr(self, profile: WearerProfile | None = None) -> float:
         """The profile's own calibrated threshold where it has one, else the shipped default; without a profile that of
-        the initiator of a session."""
+        the initiator of a session. A threshold of another calibration is read as the stricter of the two."""
         if profile is None:
             return self.calibration.initiator_threshold
-        return self.calibration.threshold if profile.threshold_llr is None else profile.threshold_llr
+        own, shipped = profile.threshold_llr, self.calibration.threshold
+        if own is None:
+            return shipped
+        return own if profile.calibration == self.calibration_sha256 else max(own, shipped)
 
     def speakers_differ(self, a: Floats | None, b: Floats | None, seconds_a: float, seconds_b: float) -> float | None:
         """Log-likelihood ratio different / same speaker of two neighbouring stretches with d-vectors `a` and `b`.
@@ -98,8 +111,8 @@ class SpeakerModel:
         similarity = float(a @ b)
         if not math.isfinite(similarity):
             return None
-        normalised = self.cohort.normalised(similarity, self.cohort.level(a), self.cohort.level(b))
-        llr = self.calibration.change_llr(normalised, seconds_a, seconds_b)
+        score = normalised(similarity, self.cohort.level(a), self.cohort.level(b))
+        llr = self.calibration.change_llr(score, seconds_a, seconds_b)
         return llr if math.isfinite(llr) else None
 
 

@@ -309,8 +309,7 @@ class Listener:
 
     def hear(self, index: int, probability: float, samples: Floats, row: Floats, marks: frozenset[str]) -> bool:
         """Take a frame; returns whether it holds speech (with hysteresis; not finite counts as silence)."""
-        threshold = self.settings.vad_offset if self._speaking else self.settings.vad_onset
-        self._speaking = probability >= threshold
+        self._speaking = self.settings.speaking(probability, self._speaking)
         if self.turn is None and self._speaking:
             self.turn = Turn(index, noise=self.noise, noise_power=self.noise_power)
             for _, old_samples, old_row, old_marks in self._before:

@@ -122,7 +122,7 @@ def test_unknown_command_to_execute(voxgate: Voxgate, tmp_path: Path) -> None:
 
 
 def test_wrong_arguments(voxgate: Voxgate) -> None:
-    refused(voxgate("run"), "files")
+    refused(voxgate("run"), "FILE")
     refused(voxgate("run", "a.wav", "--nonesuch"), "--nonesuch")
     refused(voxgate("nonesuch"), "nonesuch")
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import Outcome
-from voxgate.bench import commands
+from voxgate.bench import commands, cost
 from voxgate.bench.scenes import MOUTH, Voice
+from voxgate.models.runtime import WEIGHTS, sha256_of
 from voxgate.models.tools.schema import load_tools
 from voxgate.models.tools.understand import understand
+from voxgate.tui.bench import BENCHMARKS
 
 SPEAKERS = ["s1", "s2", "s3"]
 
@@ -105,13 +107,37 @@ def test_bench_names_what_there_is(voxgate: Callable[..., Outcome], tmp_path: Pa
     assert listed.status == 0 and {"own-voice", "commands", "cost", "soak"} <= set(listed.out.split())
     unknown = voxgate("bench", "run", "nonesuch", "--data", tmp_path)
     assert unknown.status == 2 and "commands" in unknown.err
-    absent = voxgate("bench", "run", "commands", "--data", tmp_path / "no")
-    assert absent.status == 2 and "MANIFEST" in absent.err
-    empty = voxgate("bench", "run", "commands", "--data", tmp_path, "--out", tmp_path / "record")
-    assert empty.status == 2 and "glasses-rir" in empty.err
     for option in ("--limit", "--channels"):
         refused = voxgate("bench", "run", "cost", "--data", tmp_path, option, 2)
         assert refused.status == 2 and option in refused.err
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("given", ["nothing", "no folder", "a file", "an empty folder", "one thing missing"])
+def test_recordings_are_looked_for_before_anything_is_made(
+    voxgate: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: str
+) -> None:
+    monkeypatch.delenv("VOXGATE_DATA", raising=False)
+    data, out = tmp_path / "data", tmp_path / "record"
+    needs = BENCHMARKS[name].needs
+    missing = needs
+    if given == "a file":
+        data.touch()
+    elif given not in ("nothing", "no folder"):
+        data.mkdir()
+    if given == "one thing missing":
+        missing = needs if BENCHMARKS[name].any_will_do else needs[-1:]
+        for need in needs[: -len(missing)]:
+            place = data / need.replace("*", "room")
+            file = place if place.suffix else place / "sound.flac"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+    found = voxgate("bench", "run", name, "--out", out, *([] if given == "nothing" else ["--data", data]))
+    assert found.status == 2 and found.out == "" and found.err.count("\n") == 1
+    assert found.err.startswith("voxgate: --data" if given == "nothing" else f"voxgate: {data}: ")
+    for need in needs:
+        assert (need in found.err) == (need in missing)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("channels", ["3,x", "", "3,3", "-1", "1,2,3", "8"])
@@ -131,3 +157,14 @@ def test_channels_are_taken_from_the_array(channels: tuple[int, ...] | None, kep
     sound = commands._render(Steps(), voice, "room", MOUTH, channels)
     assert sound.shape[1] == kept
     np.testing.assert_array_equal(sound, whole[:, list(channels or range(8))])
+
+
+def test_cost_names_the_models_that_it_measures_and_times_the_search_for_another_voice() -> None:
+    models = cost.shipped()
+    assert list(models) == ["speaker", "near, glasses-8", "near, mono", "change"]
+    graph, digest = models["speaker"].split()
+    assert graph == "speaker-robust/onnx/model_quantized.onnx" and sha256_of(WEIGHTS / graph).startswith(digest)
+    found = cost._change(rounds=1)
+    assert list(found) == ["1.5 s", "3 s", "6 s"]
+    assert all(row["ms"] > 0 and row["stretches"] > 0 for row in found.values())
+    assert found["1.5 s"]["stretches"] < found["3 s"]["stretches"]

@@ -16,6 +16,7 @@ from voxgate.device.blocks import AudioBlock, SourceFault
 from voxgate.device.errors import DeviceError, InputError
 from voxgate.models.evidence import Floats, SpeakerScore
 from voxgate.models.profile import load_profile, save_profile
+from voxgate.models.room import load_room_model
 from voxgate.models.speaker import CohortScorer, SpeakerModel
 
 VOICES = Path(__file__).parent / "data" / "voices"
@@ -59,6 +60,7 @@ def test_profile_of_good_clips_tells_the_wearer_from_another(
     assert all(report.leave_one_out_llr is not None and report.leave_one_out_llr > 2 for report in done.clips)
     save_profile(done.profile, tmp_path / "ana")
     profile = load_profile(tmp_path / "ana")
+    assert profile.near and profile.near_model == load_room_model().sha256
     own, other = (
         verify(profile, clip("joe", "command-1"), speaker),
         verify(profile, clip("heart", "command-1"), speaker),

@@ -13,7 +13,7 @@ from voxgate.calib.speaker_trials import TEST_SECONDS, Voice
 from voxgate.calib.speech import Speech
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
-from voxgate.models.likelihood import load_calibration, load_cohort, uncalibrated
+from voxgate.models.likelihood import load_calibration, load_cohort, normalised, uncalibrated
 from voxgate.models.speaker import unit
 
 RATE = 16_000
@@ -70,7 +70,12 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, BandEn
         patch.setattr(comparisons, "HOMES", 1)
         for name, conditions in CONDITIONS.items():
             patch.setattr(comparisons, name, conditions)
-        facts = fit_voices(encoder, cohort, voices, noises, out, TEXTS, cache)
+        said: list[str] = []
+        facts = fit_voices(encoder, cohort, voices, noises, out, TEXTS, cache, said.append)
+    assert said == [
+        "cohort in simulated homes", "voices as recorded", "voices in simulated home 1", "comparing voices, wearer",
+        "comparing voices, initiator", "joining voices, change of speaker",
+    ]  # fmt: skip
     written = cache_file(cache, encoder)
     assert written is not None and written.is_file()
     return out, facts, encoder
@@ -140,5 +145,5 @@ def test_a_cache_belongs_to_one_graph_and_survives(tmp_path: Path) -> None:
 def test_without_a_calibration_nothing_is_known() -> None:
     calibration, cohort = uncalibrated(16)
     level = cohort.level(np.full(16, 0.25, np.float32))
-    assert np.isnan(calibration.llr("wearer", cohort.normalised(0.9, level, level), 1.6, 20.0))
+    assert np.isnan(calibration.llr("wearer", normalised(0.9, level, level), 1.6, 20.0))
     assert np.isnan(calibration.change_llr(0.0, 1.0, 1.0))

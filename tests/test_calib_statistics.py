@@ -1,9 +1,9 @@
-"""Error rates, likelihood ratios and intervals against values that are known beforehand."""
+"""Error rates and likelihood ratios against values that are known beforehand."""
 
 import numpy as np
 import pytest
 
-from voxgate.calib.statistics import cllr, clustered_bootstrap, equal_error_rate, error_rates, fit_logistic
+from voxgate.calib.statistics import cllr, equal_error_rate, error_rates, fit_logistic
 
 
 def test_equal_error_rate_of_separable_equal_and_swapped_scores() -> None:
@@ -41,16 +41,3 @@ def test_cllr_of_nothing_said_and_of_certainty() -> None:
     assert cllr(np.zeros(5), np.zeros(5)) == pytest.approx(1)
     assert cllr(np.full(5, 50.0), np.full(5, -50.0)) == pytest.approx(0, abs=1e-9)
     assert cllr(np.full(5, -5.0), np.full(5, 5.0)) > 5
-
-
-def test_bootstrap_interval_widens_with_fewer_clusters_and_survives_unknown_draws() -> None:
-    values = np.tile([1.0, -1.0], 32)
-
-    def interval(count: int) -> float:
-        found = clustered_bootstrap(lambda drawn: float(np.mean(values[drawn])), count, seed=0, rounds=300)
-        assert found.low <= found.value <= found.high
-        return found.high - found.low
-
-    assert interval(6) > 2 * interval(64)
-    unknown = clustered_bootstrap(lambda drawn: float("nan"), 3, seed=0, rounds=10)
-    assert np.isnan(unknown.low) and np.isnan(unknown.value)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from voxgate.calib import comparisons
 from voxgate.calib.comparisons import (
     Tests,
     Trials,
@@ -15,6 +16,7 @@ from voxgate.calib.comparisons import (
     families,
     held_out,
     reliability,
+    whitening_of,
 )
 from voxgate.calib.speaker_trials import (
     ENROL_CONDITIONS,
@@ -34,7 +36,8 @@ from voxgate.calib.speaker_trials import (
 )
 from voxgate.calib.speech import Speech, ratio_db
 from voxgate.device.errors import InputError
-from voxgate.models.likelihood import Cohort
+from voxgate.models.evidence import Floats
+from voxgate.models.likelihood import CENTROID_SHARE, Cohort
 from voxgate.models.turns import Turn
 
 test_pieces.__test__ = False  # type: ignore[attr-defined]  # a function of the project, not a test
@@ -173,7 +176,8 @@ def test_comparisons_know_who_is_on_either_side_and_score_as_the_scorer_does() -
     generator = np.random.default_rng(3)
     vectors = generator.standard_normal((6, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cohort = Cohort(vectors[:4] * np.float32(-1), closest=4)
+    whitening = np.diag(np.linspace(0.2, 2, 8)).astype(np.float32)
+    cohort = Cohort(vectors[:4] * np.float32(-1), 4, whitening)
     speakers = np.array([0, 1, 2])
     tests = Tests(speakers, np.full(3, "quiet"), np.full(3, 1.6), np.array([10.0, np.nan, 5.0]), vectors[3:])
     family = np.ones((3, 3), bool) ^ np.eye(3, dtype=bool)
@@ -181,10 +185,48 @@ def test_comparisons_know_who_is_on_either_side_and_score_as_the_scorer_does() -
     assert trials.one.tolist() == [0, 2, 0, 2, 0, 2] and trials.other.tolist() == [0, 0, 1, 1, 2, 2]
     np.testing.assert_array_equal(trials.same, trials.one == trials.other)
     np.testing.assert_array_equal(trials.family, ~trials.same)
+    white = vectors @ whitening
+    white /= np.linalg.norm(white, axis=1, keepdims=True)
+    strangers = -white[:4]
     for at in range(6):
-        one, other = vectors[trials.one[at]], vectors[3 + trials.other[at]]
-        expected = cohort.normalised(float(one @ other), cohort.level(one), cohort.level(other))
-        assert trials.score[at] == pytest.approx(expected, rel=1e-4)
+        one, other = white[trials.one[at]], white[3 + trials.other[at]]
+        sides = [(one @ other - (strangers @ side).mean()) / ((strangers @ side).std() + 1e-3) for side in (one, other)]
+        expected = CENTROID_SHARE * sides[0] + (1 - CENTROID_SHARE) * sides[1]
+        assert trials.score[at] == pytest.approx(expected, rel=1e-3)
+        assert trials.cosine[at] == pytest.approx(vectors[trials.one[at]] @ vectors[3 + trials.other[at]], rel=1e-4)
+
+
+def test_whitening_turns_down_what_varies_within_a_voice_and_leaves_the_rest_alike() -> None:
+    generator = np.random.default_rng(5)
+    spread = np.array([4.0, 1, 1, 1, 1, 1])
+    voices = generator.normal(0, 10, (300, 1, 6))  # how voices differ must not count
+    scatter = list((voices + spread * generator.standard_normal((300, 10, 6))).astype(np.float32))
+    whitening = whitening_of(scatter)
+    np.testing.assert_allclose(whitening, whitening.T, atol=1e-6)
+    mean = np.square(spread).mean()
+    expected = np.sqrt(1 / (0.5 * np.square(spread) / mean + 0.5))
+    np.testing.assert_allclose(np.diag(whitening), expected, rtol=0.05)
+    assert np.abs(whitening - np.diag(np.diag(whitening))).max() < 0.05
+
+
+def test_scatter_is_heard_for_every_cohort_voice_in_homes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = []
+
+    def notes(voice: Voice, condition: str, home: int, noises: list[Floats], seed: int) -> Heard:
+        places.append((voice.speaker, condition, home))
+        return Heard(np.full(RATE * 3, len(places), np.float32), None)
+
+    class Lengths:
+        def embed_all(self, pieces: list[Floats]) -> list[Floats | None]:
+            assert {piece.size for piece in pieces} == {round(1.6 * RATE)}
+            return [None if piece[0] == 1 else piece[:2] for piece in pieces]
+
+    monkeypatch.setattr(comparisons, "under", notes)
+    voices = [Voice(str(number), Speech(np.zeros(0, np.float32), np.zeros(0, bool))) for number in range(2)]
+    scatter = comparisons.hear_scatter(Lengths(), voices, [])  # type: ignore[arg-type]
+    assert [(v, c) for v, c, _ in places] == [(str(n), c) for n in range(2) for c in TEST_CONDITIONS]
+    assert not {home for _, _, home in places} & set(comparisons.homes())
+    assert [len(vectors) for vectors in scatter] == [len(TEST_CONDITIONS) - 1, len(TEST_CONDITIONS)]
 
 
 def _trials(same: np.ndarray, family: np.ndarray, one: np.ndarray, other: np.ndarray) -> Trials:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import soundfile
 from voxgate.calib.store import check_writable, checked_name, forget_wearer, load_wearer, wearer_folder
 from voxgate.device.blocks import AudioBlock
 from voxgate.device.errors import InputError
+from voxgate.models.profile import load_profile
 from voxgate.tui.wearers import enroll
 
 VOICES = Path(__file__).parent / "data" / "voices"
@@ -27,7 +29,7 @@ def one_line(text: str) -> str:
     return lines[0]
 
 
-def test_enroll_verify_list_forget(voxgate: Callable[..., Any], home: Path) -> None:
+def test_enroll_verify_list_forget(voxgate: Callable[..., Any], home: Path, tmp_path: Path) -> None:
     done = voxgate("enroll", "zoë", *JOE)
     assert (done.status, done.out) == (0, "")
     assert "100%" in done.err and "enrolled zoë" in done.err
@@ -41,6 +43,13 @@ def test_enroll_verify_list_forget(voxgate: Callable[..., Any], home: Path) -> N
     assert [result["decision"] for result in results] == ["wearer", "other"]
     assert results[0].keys() == {"file", "similarity", "llr", "p_wearer", "speech_s", "decision"}
     assert "wearer" in voxgate("verify", "zoë", VOICES / "joe" / "command-2.flac").out
+    far = tmp_path / ("long-" * 20) / "[red] recordings" / "who.flac"
+    far.parent.mkdir(parents=True)
+    shutil.copy(VOICES / "joe" / "command-2.flac", far)
+    rows = voxgate("verify", "zoë", far).out.splitlines()
+    assert max(map(len, rows)) <= 80
+    shown = "".join(row[1:].split("│")[0].strip() for row in rows if row.startswith("│"))
+    assert shown.replace(" ", "") == str(far).replace(" ", "")
 
     (listed,) = json.loads(voxgate("wearers", "--json").out)
     assert (listed["name"], listed["clips"], listed["error"]) == ("zoë", 3, None)
@@ -129,6 +138,18 @@ def test_damaged_and_foreign_profiles(voxgate: Callable[..., Any], home: Path) -
     foreign = voxgate("verify", "joe", clip)
     assert foreign.status == 2
     assert "speaker-robust" in one_line(foreign.err) and "enrol joe again" in foreign.err
+
+    # A profile that is older than the names of its models: its voice is good, its near scores belong to no model.
+    older = {key: value for key, value in facts.items() if key not in ("near_model", "calibration")}
+    (folder / "profile.json").write_text(json.dumps(older))
+    assert voxgate("verify", "joe", clip).status == 0
+    assert (load_profile(folder).near_model, load_profile(folder).calibration) == (None, None)
+    for name in ("near_model", "calibration"):
+        (folder / "profile.json").write_text(json.dumps({**facts, name: 5}))
+        assert "sha256 of a model" in one_line(voxgate("verify", "joe", clip).err)
+
+    (folder / "profile.json").write_text(json.dumps({**facts, "threshold_llr": 4.0}))
+    assert "another speaker calibration" in one_line(voxgate("verify", "joe", clip).err)
 
     for name, content in (("profile.json", b'{"version": 1, '), ("voice.safetensors", voice[: len(voice) // 2])):
         (folder / "profile.json").write_text(json.dumps(facts))

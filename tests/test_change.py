@@ -22,7 +22,7 @@ from voxgate.device.arrays import load_array
 from voxgate.device.blocks import AudioBlock
 from voxgate.models.changes import Sound, evidence
 from voxgate.models.events import Decision
-from voxgate.models.evidence import Floats, SpeakerScore
+from voxgate.models.evidence import Floats, SpeakerScore, WordsLost
 from voxgate.models.extractors import Extractors, load_extractors
 from voxgate.models.inheriting import Heirs
 from voxgate.models.profile import WearerProfile
@@ -71,6 +71,12 @@ def scene(*parts: Part) -> Spliced:
 def decisions(
     spliced: Spliced, extractors: Extractors, profile: WearerProfile | None, tools: ToolSet = TOOLS
 ) -> list[Decision]:
+    return played(spliced, extractors, profile, tools)[1]
+
+
+def played(
+    spliced: Spliced, extractors: Extractors, profile: WearerProfile | None, tools: ToolSet = TOOLS
+) -> tuple[Session, list[Decision]]:
     recogniser = KnownWords(np.ascontiguousarray(spliced.samples[:, 0]), words_of(spliced.spans))
     session = Session(
         dataclasses.replace(extractors, recogniser=recogniser),
@@ -83,7 +89,7 @@ def decisions(
         judge=Near(),
     )
     events = session.push(AudioBlock(spliced.samples, RATE, 0)) + session.finish()
-    return [event for event in events if isinstance(event, Decision) and event.status != "pending"]
+    return session, [event for event in events if isinstance(event, Decision) and event.status != "pending"]
 
 
 def acted(found: Sequence[Decision], spliced: Spliced, tool: str = "destructive") -> dict[str, int]:
@@ -148,6 +154,40 @@ def test_a_bystander_in_the_turn_that_makes_the_initiator_does_not_write(
         assert "bystander" not in acted(decisions(spliced, extractors, None, tools), spliced)
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "seconds"),
+    [("joe", "kumo", 0.8), ("kumo", "joe", 1.0), ("heart", "tebukuro-alpha", 1.0), ("tebukuro-alpha", "heart", 1.0)],
+)
+def test_a_turn_that_may_hold_two_people_makes_no_initiator(
+    extractors: Extractors, own: str, other: str, seconds: float
+) -> None:
+    """Whether its words ask for anything or not."""
+    both = (
+        Part("wearer", spoken(f"{own}/command-1")),
+        Part("bystander", spoken(f"{other}/command-2", 0.0, seconds)),
+    )
+    for tools in (TOOLS, ToolSet((), "nothing can be asked for")):
+        session, found = played(scene(*both), extractors, None, tools)
+        assert [d.reasons for d in found] == [["unknown_speaker", "low_confidence"]]
+        authority = session._decider.authority
+        assert authority.may_found(2.0, first=False) and not authority.may_found(1.9, first=False)
+
+
+def test_a_turn_whose_words_are_lost_makes_no_initiator(
+    extractors: Extractors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: Any) -> Any:
+        raise WordsLost("no answer")
+
+    spliced = scene(Part("wearer", spoken("heart/command-1")), Part("wearer", spoken("heart/command-3"), 1.5))
+    session, _ = played(spliced, extractors, None, SMALL)
+    assert not session._decider.authority.may_found(9.0, first=False)
+    monkeypatch.setattr(KnownWords, "align", lost)
+    session, found = played(spliced, extractors, None, SMALL)
+    assert [d.reasons for d in found] == [["words_lost", "unknown_speaker"]] * 2
+    assert session._decider.authority.may_found(2.0, first=False)
+
+
 def test_the_initiator_alone_acts_at_once(extractors: Extractors) -> None:
     for voice in ("heart", "joe", "kumo", "tebukuro-alpha"):
         own = scene(Part("wearer", spoken(f"{voice}/command-1")))
@@ -168,7 +208,8 @@ def test_the_initiators_own_turn_is_not_compared_with_itself(
     monkeypatch.setattr("voxgate.models.inheriting.evidence", spy)
     first, second = Part("wearer", spoken("heart/command-1")), Part("wearer", spoken("heart/command-2"), 1.5)
     assert [d.action for d in decisions(scene(first, second), extractors, None)] == ["tool", "tool"]
-    assert sources[0] is None and sources[1] is not None
+    whole, words, later = sources
+    assert whole is None and words is None and later is not None
 
 
 @pytest.mark.parametrize("seconds", [1.1, 1.25, 1.5, 2.0, 2.5])
@@ -205,7 +246,7 @@ def test_pauses_in_a_window_are_no_speech(extractors: Extractors) -> None:
     for index in range(50):
         turn.add(np.zeros(FRAME, np.float32), np.zeros(1, np.float32), not 20 <= index < 32, frozenset())
     turn.windows.append(Window(0, 49, np.ones(4, np.float32)))
-    heirs = Heirs(extractors, authority, 0.5, False, lambda _: contextlib.nullcontext())  # type: ignore[arg-type]
+    heirs = Heirs(extractors, authority, 0.5, 0.0, False, lambda _: contextlib.nullcontext())  # type: ignore[arg-type]
     assert heirs._by_windows(turn, 0.1, SpeakerScore(0.8, 3.0, 0.95)).llr == pytest.approx(3.0 + 1.5)
     assert authority.asked == [pytest.approx(38 * FRAME_SECONDS)]
 

@@ -10,11 +10,15 @@ from typing import cast
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from voxgate.calib import fit_change
+from voxgate.calib.change_material import Person, items
 from voxgate.calib.fit_change import Stretches, fit, worst
-from voxgate.calib.splices import Part, dip, render
+from voxgate.calib.speech import find_speech
+from voxgate.calib.splices import Part, dip, levelled, render
 from voxgate.device.errors import InputError
 from voxgate.models.changes import (
     CHANGE_FILE,
@@ -35,9 +39,12 @@ from voxgate.models.changes import (
 )
 from voxgate.models.evidence import Floats, SpeakerEncoder
 from voxgate.models.extractors import Extractors
+from voxgate.models.runtime import write_json
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.speaker import SpeakerModel
 from voxgate.tui.speaker_model import warn_without_change_model
+
+VOICES = Path(__file__).parent / "data" / "voices"
 
 
 @pytest.mark.parametrize("hertz", [95.0, 140.0, 230.0, 310.0])
@@ -151,6 +158,45 @@ def test_the_fit_finds_what_tells_two_voices_apart() -> None:
     assert highest[0] == pytest.approx(llrs[:4].max()) and highest[200] == -np.inf
 
 
+def _person(name: str) -> Person:
+    """All clips of a voice, one behind the other."""
+    samples = np.concatenate(
+        [soundfile.read(path, dtype="float32")[0] for path in sorted((VOICES / name).glob("*.flac"))]
+    )
+    speech = find_speech(np.asarray(samples, np.float32))
+    return Person(name, levelled(speech.samples, speech.mask), speech.mask, 6 * RATE)
+
+
+def test_what_is_made_loads_and_says_what_it_was_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fit_change, "ROUNDS", 60)
+    speaker = SpeakerModel()
+    noise = np.random.default_rng(7).standard_normal(4 * RATE).astype(np.float32)
+    groups = [[_person(name) for name in names] for names in (("heart", "joe"), ("heart", "kumo"), ("joe", "kumo"))]
+    scenes = [(persons, list(items(persons, [noise], number, 14))) for number, persons in enumerate(groups)]
+    facts = fit_change.made(speaker, scenes[0], scenes[1:], seed=1)
+    kinds = [[item.kind for item in some] for _, some in scenes]
+    assert facts["fitted_on"]["speakers"] == 2 and facts["fitted_on"]["scenes"] == 14
+    assert facts["fitted_on"]["controls"] == kinds[0].count("control")
+    assert facts["judged_on"]["speakers"] == 4 and facts["judged_on"]["scenes"] == 28
+    assert facts["report"]["controls"] == facts["judged_on"]["controls"] == sum(k.count("control") for k in kinds[1:])
+    short = [item for _, some in scenes[1:] for item in some if item.kind in fit_change.ENDS and item.seconds < 0.75]
+    rows = [facts["report"]["short"], *facts["had_it_been_fitted_on"].values()]
+    assert [row["count"] for row in rows] == 3 * [len(short)] and rows[1] != rows[2]
+    path = tmp_path / "model.json"
+    write_json(path, facts)
+    model = load_change_model(speaker.encoder.sha256, path)
+    assert model is not None and model.change >= model.doubt
+    # The thresholds and golden rows are of the scenes that were judged, by the model that is in the file.
+    parts = [
+        fit_change.measure(speaker, *some, seed=2 + fold, first=14 * fold)[0] for fold, some in enumerate(scenes[1:])
+    ]
+    judged = fit_change.joined(parts)
+    llrs = model.llr(judged.features)
+    assert (facts["golden"]["llr"][0], facts["golden"]["llr"][-1]) == pytest.approx((llrs.min(), llrs.max()))
+    controls = worst(llrs, judged, 28)[[kind == "control" for some in kinds[1:] for kind in some]]
+    assert model.doubt == pytest.approx(np.quantile(controls, 0.95))
+
+
 def test_what_ships_belongs_to_the_speaker_model_that_ships() -> None:
     model = load_change_model(SpeakerModel().encoder.sha256)
     assert model is not None
@@ -176,15 +222,44 @@ def test_going_without_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("voxgate: another: no change model")
 
 
-@pytest.mark.parametrize("damage", ["not json", "features", "weights", "thresholds"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "not json",
+        "features",
+        "weights",
+        "no weights",
+        "weight",
+        "scale",
+        "thresholds",
+        "threshold",
+        "golden",
+        "no rows",
+        "tolerance",
+    ],
+)
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
     facts = json.loads(CHANGE_FILE.read_text(encoding="utf-8"))
     if damage == "features":
         facts["features"] = facts["features"][::-1]
     elif damage == "weights":
         facts["layers"][0]["weights"][0][0] = math.nan
+    elif damage == "no weights":
+        facts["layers"][1] = {"weights": [[] for _ in facts["layers"][1]["weights"]], "bias": []}
+    elif damage == "weight":
+        facts["layers"][1]["weights"][3][0] *= 1.1
+    elif damage == "scale":
+        facts["scale"][FEATURES.index("to_rest")] *= 1.1
     elif damage == "thresholds":
         del facts["thresholds"]["doubt"]
+    elif damage == "threshold":
+        facts["thresholds"]["change"] = math.nan
+    elif damage == "golden":
+        facts["golden"]["llr"][0] += 0.01
+    elif damage == "no rows":
+        facts["golden"] |= {"rows": [], "llr": []}
+    elif damage == "tolerance":
+        facts["golden"]["tolerance"] = 1.0
     path = tmp_path / "model.json"
     path.write_text("{" if damage == "not json" else json.dumps(facts), encoding="utf-8")
     with pytest.raises(InputError, match=r"model\.json"):

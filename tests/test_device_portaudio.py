@@ -175,6 +175,26 @@ def test_devices_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> N
     assert "Box [hw:1]" in table and "44.1" in table and "Desk Mic" in table
 
 
+@pytest.mark.parametrize(("claims", "takes", "opened"), [(32, 16, 16), (32, 6, 6), (32, 0, 0), (4, 4, 4), (4, 2, 0)])
+def test_a_probe_hears_all_channels_that_can_be_opened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, claims: int, takes: int, opened: int
+) -> None:
+    monkeypatch.setattr("voxgate.tui.devices.PROBE_SECONDS", 0.1)
+    refusal = Exception("Error opening InputStream: Invalid number of channels", -9998)
+
+    class Plugin(ScriptedHost):
+        def open(self, device: InputDevice, channels: int, rate: int, *rest: Any) -> ScriptedStream:  # type: ignore[override]
+            if channels > takes:
+                raise _as_device_error(refusal, device, channels, rate)
+            return super().open(device, channels, rate, *rest)
+
+    assert devices(True, probe=True, backend=small_blocks(Plugin([replace(MIC, channels=claims)]))) == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)
+    assert [report["channel"] for report in row["probe"]] == list(range(opened))
+    assert (row["error"] is None) == bool(opened) and ("claims 32 channels" in err) == (claims == 32 and opened > 0)
+
+
 def test_probing_goes_on_after_an_input_that_does_not_open(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

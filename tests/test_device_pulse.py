@@ -159,7 +159,8 @@ def test_a_stalled_reader_leaves_counted_gaps(daemon: PulseDaemon, tmp_path: Pat
 def test_devices_lists_and_probes_the_real_host(daemon: PulseDaemon) -> None:
     code = """
 import json, sys
-from voxgate.tui.devices import devices
+from voxgate.tui.devices import _probe, devices
+from voxgate.device.portaudio import list_inputs
 from voxgate.device.errors import DeviceError
 from voxgate.device.mic import MicSource, probe_input
 from voxgate.device.arrays import load_array
@@ -170,17 +171,20 @@ for options in ({"device": "s4r"}, {"device": "absent"}, {"device": "s4r16", "ra
     except DeviceError as error:
         print(error, file=sys.stderr)
 print([report.state for report in probe_input("s4r16", 0.3, load_array("pendant-4"))], file=sys.stderr)
+(plugin,) = [device for device in list_inputs(check_rates=False) if device.name == "s8r16"]
+print(plugin.channels, len(_probe(plugin, None)[0]), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], env=daemon.env, capture_output=True, text=True, timeout=60)
     listed = {row["name"]: row for row in json.loads(done.stdout)}
     assert set(daemon.sinks) <= set(listed)
     assert {8_000, 16_000, 44_100, 48_000, 96_000} <= set(listed["s4r16"]["rates"])
     assert sum(row["default"] for row in listed.values()) == 1
-    ambiguous, absent, rate, probed = done.stderr.splitlines()
+    ambiguous, absent, rate, probed, claimed, opened = done.stderr.splitlines()
     assert "s4r16, ALSA" in ambiguous and "s4r48, ALSA" in ambiguous and "s2r16" not in ambiguous
     assert "no audio input named 'absent'" in absent and "s8r48, ALSA" in absent
     assert "s4r16" in rate
     assert probed == "['silent', 'silent', 'silent', 'silent']"
+    assert "s8r16, ALSA claims 32 channels" in claimed and opened == "32 16"
 
 
 def test_a_host_without_a_server_is_empty(tmp_path: Path, daemon: PulseDaemon) -> None:

@@ -270,7 +270,8 @@ def test_drift_says_nothing_before_it_heard_enough_or_of_speech_that_may_come_fr
 @pytest.mark.skipif(not (DATA / "glasses-rir").is_dir(), reason=f"no measured responses in {DATA}")
 @pytest.mark.parametrize("enrolled, tested", [("anechoic", "labRoomDry"), ("labRoomDry", "anechoic")])
 def test_measured_responses_enrolled_in_one_acoustics_and_tested_in_the_other(enrolled: str, tested: str) -> None:
-    from voxgate.bench.scenes import Responses, at_level, speaking_frames, through
+    from voxgate.bench.scenes import Responses, at_level, speaking_frames
+    from voxgate.calib.near_scenes import through
 
     responses = Responses(DATA)
 

@@ -17,9 +17,11 @@ from voxgate.device.errors import InputError
 from voxgate.export.choose import FLOAT_NAME, VNNI, Limits, Variant, choose, faults
 from voxgate.export.decisions import Flips, Scores, flips
 from voxgate.export.measure import processor, speeds
+from voxgate.export.report import too_few_trials
 from voxgate.export.rounding import fitted, nearest
 from voxgate.models.ge2e import SPEAKER_FOLDER, Ge2eEncoder
 from voxgate.models.runtime import FLOAT_GRAPH, QUANTISED_GRAPH, ModelFolder, golden_input, sha256_of
+from voxgate.tui.export import _show
 
 RATE = 16_000
 
@@ -215,6 +217,38 @@ def test_export_without_torch_names_the_extra(
     found = voxgate("export", "speaker", "--out", tmp_path / "new")
     assert found.status == 2 and "torch" in found.err and "pip install 'voxgate[train]'" in found.err
     assert len(found.err.splitlines()) == 1 and not (tmp_path / "new").exists()
+
+
+def found_int8(yes_of: int, no_of: int) -> dict[str, Any]:
+    flips = {"yes": 1, "yes_of": yes_of, "no": 2, "no_of": no_of, "share": 0.0, "balanced": 0.0021}
+    row = {"bytes": 1_000_000, "time_share": 0.5, "milliseconds": 2.0, "against": []}
+    facts = {"speakers": 9, "stretches": 70}
+    return {
+        "shipped": "small", "why": "the fastest.", "limits": {"flips": 0.005, "size": 0.3, "time": 1.0},
+        "variants": [row | {"name": "float", "flips": None}, row | {"name": "small", "flips": flips}],
+        "choosing": facts, "testing": {"others": facts | {"flips": flips}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("counts", "too_few"), [((600, 600), False), ((599, 600), True), ((400, 10_000), False),
+                                                 ((60, 10_000), True), ((0, 0), True)])  # fmt: skip
+def test_what_too_few_decisions_cannot_show_is_said(counts: tuple[int, int], too_few: bool) -> None:
+    said = too_few_trials(found_int8(*counts))
+    assert (said is not None) == too_few
+    if said:
+        assert f"{counts[0]} decisions" in said and "0.5 %" in said
+
+
+def test_the_terminal_shows_limits_and_on_what_was_decided(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    report = {"model": "m", "parity": {"1x61": 1e-7}, "int8": found_int8(60, 700)}
+    _show(report, tmp_path, limit=4)
+    out, err = capsys.readouterr()
+    assert "limits: flips 0.5 % (mean of both), size 30 %, never slower" in out
+    assert "compared: 60 decisions that ought to be yes, 700 that ought to be no, on 9 speakers, 70 stretches" in out
+    assert "on others, which chose nothing (9 speakers, 70 stretches): 1 of 60 and 2 of 700 come out otherwise" in out
+    assert "2.7 % may flip (95 %). Leave out --limit 4, or raise it." in err
+    _show(report | {"int8": found_int8(1000, 1000)}, tmp_path, limit=4)
+    assert capsys.readouterr().err == ""
 
 
 def test_golden_input_can_be_spread_like_what_a_network_is_fed() -> None:

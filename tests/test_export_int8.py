@@ -287,6 +287,7 @@ def test_the_command_writes_a_folder_that_loads(voxgate: Callable[..., Outcome],
     assert found.status == 0, found.err
     report = json.loads(found.out)
     assert report == json.loads((tmp_path / "out" / "report.json").read_text())
+    assert "--data is not used without --int8" not in found.err and "--limit" not in found.err
     assert len(report["parity"]) == 10 and max(report["parity"].values()) <= 1e-4
     exported, shipped = SpeakerModel(tmp_path / "out"), SpeakerModel(SPEAKER_FOLDER)
     feed = {"mels": np.abs(np.random.default_rng(0).standard_normal((2, 160, 40))).astype(np.float32)}
@@ -296,3 +297,6 @@ def test_the_command_writes_a_folder_that_loads(voxgate: Callable[..., Outcome],
     np.testing.assert_allclose(one, other, atol=1e-5)
     if exported.encoder.sha256 == shipped.encoder.sha256:  # the same graph: its calibration has come along
         assert exported.calibrated
+    found = voxgate("export", "speaker", "--out", tmp_path / "again", "--data", tmp_path, "--limit", 3)
+    assert found.status == 0, found.err
+    assert "--data is not used without --int8\n--limit is not used without --int8\n" in found.err

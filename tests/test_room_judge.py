@@ -13,7 +13,8 @@ import pytest
 
 from voxgate.device.arrays import load_array
 from voxgate.device.errors import InputError
-from voxgate.models.distance import near_judge
+from voxgate.models.distance import near_judge, wearer_judge
+from voxgate.models.profile import WearerProfile
 from voxgate.models.room import ROOM_FOLDER, RoomJudge, RoomView, load_room_model, near_stats, own_stats
 from voxgate.models.room_features import (
     INPUTS,
@@ -183,6 +184,34 @@ def test_enrolment_leaves_what_the_comparison_reads() -> None:
     assert near_stats(object(), rows, masks) == {}
 
 
+def test_near_scores_of_another_near_model_are_not_read(tmp_path: Path) -> None:
+    mono, own = (
+        load_array("mono"),
+        {"log_distance_mean": -1, "log_distance_std": 0.1, "drr_mean": 0.5, "decay_mean": 0.0},
+    )
+    vector = np.ones(4, np.float32) / 2
+    profile = WearerProfile("ana", {"dim": 4}, vector[None], vector, "2026-01-01", "mono", 1, near=own)
+    rows, mask = power_rows(speech_like(60, 1)), speech_mask(60)
+
+    def scored(by: WearerProfile | None) -> float:
+        judge_ = wearer_judge(mono, by)
+        assert isinstance(judge_, RoomJudge)
+        view = judge_.view(rows, mask, None)
+        assert view is not None
+        return judge_.llr(view)[0]
+
+    current = replace(profile, near_model=load_room_model().sha256)
+    assert scored(current) != scored(None)
+    for other in (profile, replace(profile, near_model="0" * 64), replace(current, array="stereo")):
+        assert scored(other) == scored(None)
+
+    folder = tmp_path / "near-room"
+    shutil.copytree(ROOM_FOLDER, folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "temperature": 2.0}), encoding="utf-8")
+    assert load_room_model(folder).sha256 != load_room_model().sha256
+
+
 def test_a_model_that_is_not_itself_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "near-room"
     shutil.copytree(ROOM_FOLDER, folder)
@@ -199,7 +228,8 @@ def test_a_model_that_is_not_itself_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (DATA / "glasses-rir").is_dir(), reason=f"no measured responses in {DATA}")
 def test_a_mouth_is_near_and_a_loudspeaker_far_at_one_measured_microphone() -> None:
-    from voxgate.bench.scenes import MOUTH, Responses, through, voices
+    from voxgate.bench.scenes import MOUTH, Responses, voices
+    from voxgate.calib.near_scenes import through
 
     responses = Responses(DATA)
     clips = [voice.samples for voice in voices(DATA, "librispeech-other")[:5]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from tests.conftest import Outcome
 from voxgate.calib.store import save_wearer
 from voxgate.models.events import comparable
 from voxgate.models.profile import load_profile
+from voxgate.models.room import load_room_model
+from voxgate.models.speaker import SpeakerModel
 from voxgate.models.words.moonshine import available
 
 DEMO = Path(__file__).parent.parent / "tui" / "demo"
@@ -139,6 +142,48 @@ def test_read_only_tools_do_not_wait(voxgate: Voxgate, tmp_path: Path, home: Pat
     path.write_text(json.dumps(tools))
     both = voxgate("run", sound, "--force-authorised", "--tools", path, "--jsonl", "-").of("decision")
     assert [d["status"] for d in both] == ["pending", "cancelled"]
+
+
+def test_why_near_is_judged_without_the_wearers_enrolment_is_said_in_a_line(voxgate: Voxgate, opening: Path) -> None:
+    other = voxgate("run", opening, opening, *WEARER, "--array", "generic-4", "--jsonl", "-")
+    (line,) = other.err.splitlines()
+    for part in ("wearer is enrolled on pendant-4", "this is generic-4", "enrol wearer again with --array generic-4"):
+        assert part in line
+    nobody = voxgate("run", opening, "--array", "pendant-4", "--jsonl", "-")
+    (line,) = nobody.err.splitlines()
+    assert "nobody is enrolled on pendant-4" in line and "--array pendant-4" in line
+    for rest in (("--array", "generic-4"), (*WEARER, "--array", "generic-4", "--force-authorised"), WEARER):
+        assert voxgate("run", opening, *rest, "--jsonl", "-").err == ""
+
+
+@pytest.mark.parametrize("verb", [("run",), ("live", "--headless", "--input")])
+def test_what_a_profile_of_other_models_goes_without_is_said(
+    voxgate: Voxgate, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    """Near scores and a threshold of its own that name no model, or another; and a speaker model that no change model knows."""
+    short = tmp_path / "short.wav"
+    soundfile.write(short, np.zeros(800), RATE)
+    enrolled = load_profile(DEMO / "wearer")
+    own = {"log_distance_mean": -1.0, "log_distance_std": 0.1, "drr_mean": 0.5, "decay_mean": -0.4}
+    mono = dataclasses.replace(enrolled, array="mono", channels=1, signature=None, near=own, threshold_llr=4.0)
+    known = SpeakerModel().calibration_sha256
+    for near_model, calibration, lines in (
+        (None, None, ["another near model", "another speaker calibration"]),
+        ("0" * 64, known, ["another near model"]),
+        (load_room_model().sha256, "0" * 64, ["another speaker calibration"]),
+        (load_room_model().sha256, known, []),
+    ):
+        save_wearer(dataclasses.replace(mono, near_model=near_model, calibration=calibration))
+        done = voxgate(*verb, short, *WEARER, "--jsonl", "-")
+        assert done.status == 0
+        assert sorted(lines) == sorted(
+            what for line in done.err.splitlines() for what in ("another near model", "another speaker calibration")
+            if what in line and "enrol wearer again" in line
+        )  # fmt: skip
+        assert len(done.err.splitlines()) == len(lines)
+    monkeypatch.setattr("voxgate.models.extractors.load_change_model", lambda *_: None)
+    (line,) = voxgate(*verb, short, *WEARER, "--jsonl", "-").err.splitlines()
+    assert "no change model" in line
 
 
 def test_demo_shows_decisions_and_their_reasons(voxgate: Voxgate) -> None:

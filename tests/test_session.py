@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from voxgate.bench.change_words import Near
 from voxgate.device.arrays import load_array
 from voxgate.device.blocks import AudioBlock, Flag
+from voxgate.models.chunker import with_lost_words
 from voxgate.models.events import Block, Decision, Event, Fault, Summary, comparable
 from voxgate.models.evidence import Decoded, Floats, NearJudge, Recogniser, Word, WordsLost
 from voxgate.models.extractors import Extractors, load_extractors
@@ -295,6 +297,58 @@ def test_lost_words_are_a_fault_and_a_mute(
     assert final_acts(events) == []
     assert {fault.code for fault in of(events, Fault)} == {"words_lost"}
     assert any("words_lost" in decision.reasons for decision in of(events, Decision))
+
+
+class Losing:
+    """A recogniser whose n-th call gets no answer in time, once."""
+
+    def __init__(self, real: Recogniser, method: str, call: int) -> None:
+        self._real, self._method, self._left = real, method, call
+
+    def decode(self, samples: Floats) -> Decoded:
+        self._count("decode")
+        return self._real.decode(samples)
+
+    def align(self, samples: Floats, text: str) -> list[Word]:
+        self._count("align")
+        return self._real.align(samples, text)
+
+    def _count(self, method: str) -> None:
+        self._left -= method == self._method
+        if self._left == 0 and method == self._method:
+            raise WordsLost("no answer within 2 s")
+
+
+@pytest.mark.parametrize("mode", ["wearer", "initiator"])
+@pytest.mark.parametrize(("method", "call"), [("decode", 1), ("decode", 2), ("decode", 3), ("align", 1), ("align", 2)])
+def test_a_recording_of_lost_words_decides_as_the_session_did(
+    extractors: Extractors,
+    wearer: WearerProfile,
+    tools: ToolSet,
+    scene: np.ndarray,
+    mode: str,
+    method: str,
+    call: int,
+) -> None:
+    """The fault's time is marker enough, whichever call got no answer and however the recording is cut."""
+    assert extractors.recogniser is not None
+    losing = dataclasses.replace(extractors, recogniser=Losing(extractors.recogniser, method, call))
+    who: dict[str, Any] = {"judge": Near()} if mode == "initiator" else {}
+    profile = wearer if mode == "wearer" else None
+    patient = GateSettings(commit_seconds=9.0)  # so that what waits is hit too
+    live = play(make(losing, profile, tools, patient, **who), blocks(scene))
+    (fault,) = of(live, Fault)
+    assert fault.code == "words_lost" and fault.message == "no answer within 2 s"
+    hit = [d for d in of(live, Decision) if "words_lost" in d.reasons]
+    assert hit and all(d.action == "mute" or d.status == "cancelled" for d in hit)
+    stream = with_lost_words(blocks(scene, 4_800), [fault.record()["t"]])
+    again = play(make(extractors, profile, tools, patient, **who), stream)
+    assert sorted(_told(again)) == sorted(_told(live))
+
+
+def _told(events: list[Event]) -> list[str]:
+    """What was said, but for the words of a fault, which a recording does not know."""
+    return [json.dumps({**comparable(event.record()), "message": None}, sort_keys=True) for event in events]
 
 
 def test_words_of_unknown_place_do_not_act(

@@ -145,6 +145,23 @@ def test_all_recordings_of_a_speaker_count_at_any_rate(tmp_path: Path) -> None:
     said: list[str] = []
     assert [voice.speaker for voice in read_speakers(tmp_path, said.append)] == ["ana"]
     assert said == ["quiet: left out, 0.0 s of speech"]
+    for number in range(5):
+        (tmp_path / f"z{number}").mkdir()
+    read_speakers(tmp_path, said.append)
+    assert "5 of 7 speakers read" in said
+
+
+@pytest.mark.parametrize(("wearers", "warned"), [(10, True), (29, True), (30, False)])
+def test_few_voices_are_said_to_give_rough_rates(
+    voxgate: Callable[..., Any], bare: Path, monkeypatch: pytest.MonkeyPatch, wearers: int, warned: bool
+) -> None:
+    from voxgate.tui import calibrate
+
+    facts = json.loads((SPEAKER_FOLDER / "calibration.json").read_text())
+    facts["data"] = {"speakers": 30, "wearers": wearers}
+    monkeypatch.setattr(calibrate, "calibrate_speaker", lambda *_: facts)
+    done = voxgate("calibrate", "speaker", "--model", bare, "--voices", VOICES)
+    assert done.status == 0 and (f"only {wearers} voices calibrate" in done.err) == warned
 
 
 @pytest.mark.parametrize("able", [0, 1, 10, 11, 15, 20, 21])

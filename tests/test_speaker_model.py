@@ -210,7 +210,14 @@ def _nan(path: Path) -> None:
 def _other_cohort(path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    save_file({"embeddings": load_file(path)["embeddings"][::-1].copy()}, path)
+    stored = load_file(path)
+    save_file({**stored, "embeddings": stored["embeddings"][::-1].copy()}, path)
+
+
+def _older(path: Path) -> None:
+    facts = json.loads(path.read_text())
+    facts["version"] = 2
+    path.write_text(json.dumps(facts))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +232,7 @@ def _other_cohort(path: Path) -> None:
         ("cohort.safetensors", _other_cohort),
         ("calibration.json", _cut),
         ("calibration.json", _foreign),
+        ("calibration.json", _older),
         ("calibration.json", _nan),
         ("calibration.json", Path.unlink),
     ],
@@ -235,6 +243,34 @@ def test_a_damaged_or_foreign_part_is_refused_in_one_line(folder: Path, file: st
         SpeakerModel(folder)
     assert str(folder) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("damage", ["not finite", "another width", "no way back", "absent"])
+def test_a_whitening_that_no_score_can_be_taken_in_is_refused(folder: Path, damage: str) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    path = folder / "cohort.safetensors"
+    stored = load_file(path)
+    whitening = stored.pop("whitening")
+    if damage == "not finite":
+        whitening[3, 4] = np.nan
+    elif damage == "another width":
+        whitening = whitening[:, :-1].copy()
+    elif damage == "no way back":
+        whitening[0] = whitening[:, 0] = 0
+    save_file(stored if damage == "absent" else {**stored, "whitening": whitening}, path)
+    with pytest.raises(InputError, match="damaged cohort"):
+        SpeakerModel(folder)
+
+
+def test_what_varies_within_a_voice_costs_less_than_what_does_not(speaker: SpeakerModel) -> None:
+    """The same step away from a voice, along the direction that rooms and noise move it most, and along the steadiest."""
+    directions = np.linalg.eigh(speaker.cohort.whitening)[1].astype(np.float32)
+    vector = speaker.encoder.embed(sound("heart", "enrol-1"))
+    assert vector is not None
+    scorer = CohortScorer(vector, speaker.cohort, speaker.calibration, speaker.encoder.shortest_seconds)
+    loose, steady = (scorer.score(unit(vector + 0.5 * directions[:, at]), 1.6) for at in (0, -1))
+    assert loose.llr is not None and steady.llr is not None and loose.llr > steady.llr
 
 
 @pytest.mark.parametrize(
@@ -295,8 +331,15 @@ def test_a_profile_of_another_model_is_refused_by_name(speaker: SpeakerModel) ->
 def test_the_profiles_own_threshold_wins(speaker: SpeakerModel) -> None:
     facts = {"name": speaker.encoder.name, "sha256": speaker.encoder.sha256, "dim": 256}
     vector = np.ones(256, np.float32) / 16
-    profile = WearerProfile("ana", facts, vector[None], vector, "2026-01-01", "mono", 1, threshold_llr=3.25)
-    assert speaker.threshold_llr(profile) == 3.25
+    profile = WearerProfile(
+        "ana", facts, vector[None], vector, "2026-01-01", "mono", 1, threshold_llr=1.25,
+        calibration=sha256_of(SPEAKER_FOLDER / "calibration.json"),
+    )  # fmt: skip
+    assert speaker.threshold_llr(profile) == 1.25
     default = speaker.calibration.facts["default_threshold"]
+    for other in (None, "0" * 64):  # a number on a scale that nobody knows any more may not let more people pass
+        of_another = dataclasses.replace(profile, calibration=other)
+        assert speaker.threshold_llr(of_another) == default["llr"] > 1.25
+        assert speaker.threshold_llr(dataclasses.replace(of_another, threshold_llr=6.0)) == 6.0
     assert speaker.threshold_llr(dataclasses.replace(profile, threshold_llr=None)) == default["llr"]
     assert speaker.threshold_llr() == default["initiator_llr"] < default["llr"]

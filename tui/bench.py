@@ -7,22 +7,67 @@ import inspect
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from voxgate.device.errors import InputError
 
+GLASSES = ("glasses-rir/anechoic", "glasses-rir/*/mouthSimulator.wav")
+BOTH_SETS = ("librispeech-other", "lombard-grid-commands")
+
+
+class Benchmark(NamedTuple):
+    module: str
+    what: str
+    needs: tuple[str, ...]
+    """Folders with recordings, and files, below the one given as --data; may hold wildcards."""
+    any_will_do: bool = False
+
+
 BENCHMARKS = {
-    "own-voice": ("voxgate.bench.own_voice", "own voice against others through measured responses, 0.6 s blocks"),
-    "commands": ("voxgate.bench.commands", "real people's commands in four cells, through `voxgate run`"),
-    "distance": (
+    "own-voice": Benchmark(
+        "voxgate.bench.own_voice",
+        "own voice against others through measured responses, 0.6 s blocks",
+        (*GLASSES, "noise/noisex", *BOTH_SETS),
+    ),
+    "commands": Benchmark(
+        "voxgate.bench.commands",
+        "real people's commands in four cells, through `voxgate run`",
+        (*GLASSES, "lombard-grid-commands", "MANIFEST.tsv"),
+    ),
+    "distance": Benchmark(
         "voxgate.bench.distance",
         "near or far on one and two microphones: by distance, through measured responses, replay",
+        (*GLASSES, "noise/noisex", *BOTH_SETS),
     ),
-    "change": ("voxgate.bench.change", "another person goes on with the wearer's sentence: found, by length and array"),
-    "cost": ("voxgate.bench.cost", "shares of one core, time of a block, start-up, memory"),
-    "soak": ("voxgate.bench.soak", "three hours of speech in one session: memory, losses, faults"),
-    "words": ("voxgate.bench.words", "when to decode: every block, pauses, a bounded window"),
-    "confidence": ("voxgate.bench.confidence", "how sure the recogniser is of commands that it gets right"),
-    "speaker": ("voxgate.bench.speaker", "EER by length, and the default threshold on unseen voices"),
+    "change": Benchmark(
+        "voxgate.bench.change",
+        "another person goes on with the wearer's sentence: found, by length and array",
+        (*GLASSES, "noise/noisex", *BOTH_SETS),
+    ),
+    "cost": Benchmark(
+        "voxgate.bench.cost", "shares of one core, time of a block, start-up, memory", (*GLASSES, "librispeech-other")
+    ),
+    "soak": Benchmark(
+        "voxgate.bench.soak",
+        "three hours of speech in one session: memory, losses, faults",
+        (*GLASSES, "librispeech-other"),
+    ),
+    "words": Benchmark(
+        "voxgate.bench.words",
+        "when to decode: every block, pauses, a bounded window",
+        ("MANIFEST.tsv", "coffee-commands", "noise", *BOTH_SETS),
+    ),
+    "confidence": Benchmark(
+        "voxgate.bench.confidence",
+        "how sure the recogniser is of commands that it gets right",
+        ("noise/speech-commands",),
+    ),
+    "speaker": Benchmark(
+        "voxgate.bench.speaker",
+        "EER by length, and the default threshold on unseen voices",
+        BOTH_SETS,
+        any_will_do=True,
+    ),
 }
 
 
@@ -37,16 +82,12 @@ def run(
     """Run one benchmark; the summary goes to stdout as JSON, progress to stderr. Raises InputError."""
     if name not in BENCHMARKS:
         raise InputError(f"no benchmark {name!r}: there are {', '.join(BENCHMARKS)}")
-    if data is None or not data.is_dir():
-        raise InputError(
-            f"{data or '--data'}: no folder with recordings; give the folder that holds MANIFEST.tsv as --data"
-        )
     try:
-        module = importlib.import_module(BENCHMARKS[name][0])
+        module = importlib.import_module(BENCHMARKS[name].module)
         options = {key: value for key, value in (("limit", limit), ("channels", channels)) if value is not None}
         for option in options.keys() - inspect.signature(module.run).parameters.keys():
             raise InputError(f"benchmark {name} takes no --{option}")
-        summary = module.run(data, out or Path("runs") / name, seed, **options)
+        summary = module.run(_checked(name, data), out or Path("runs") / name, seed, **options)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("voxgate"):
             raise
@@ -54,6 +95,28 @@ def run(
     print(json.dumps(summary, indent=2))
     print(f"record in {out or Path('runs') / name}", file=sys.stderr)
     return 0
+
+
+def _checked(name: str, data: Path | None) -> Path:
+    """The folder, if it holds what the benchmark reads: nothing is to be rendered before that is known. Raises InputError."""
+    benchmark = BENCHMARKS[name]
+    missing, fault = list(benchmark.needs), "--data: not given"
+    if data is not None:
+        fault = f"{data}: no folder"
+        if data.is_dir():
+            missing = [need for need in missing if not _holds(data, need)]
+            if not missing or (benchmark.any_will_do and len(missing) < len(benchmark.needs)):
+                return data
+            fault = f"{data}: incomplete"
+    listed = (" or " if benchmark.any_will_do else ", ").join(missing)
+    raise InputError(f"{fault}; benchmark {name} needs {listed}: give the folder that holds them as --data")
+
+
+def _holds(data: Path, need: str) -> bool:
+    return any(
+        place.is_file() or any(next(place.rglob(kind), None) for kind in ("*.wav", "*.flac"))
+        for place in data.glob(need)
+    )
 
 
 def channel_numbers(text: str | None) -> tuple[int, ...] | None:
@@ -70,6 +133,6 @@ def channel_numbers(text: str | None) -> tuple[int, ...] | None:
 
 
 def list_benchmarks() -> int:
-    for name, (_, what) in BENCHMARKS.items():
-        print(f"{name:<12}{what}")
+    for name, benchmark in BENCHMARKS.items():
+        print(f"{name:<12}{benchmark.what}")
     return 0

@@ -20,13 +20,20 @@ ROWS = (
     ("same", "same"),
     ("other", "other"),
 )
+FEW_WEARERS = 30
+"""With fewer voices that calibrate, rates are said to be rough: each voice is more than 3 % of them."""
 SHARES = ("eer", "false_accepts", "false_rejects")
 
 
 def speaker(model: Path, voices: Path, json_output: bool = False) -> int:
     """Make cohort and calibration of a speaker model. Returns 0; raises InputError for what cannot be used."""
-    facts = calibrate_speaker(model, voices, lambda message: print(message, file=sys.stderr))
+    facts = calibrate_speaker(model, voices, _say)
     rows = measured(facts)
+    if facts["data"]["wearers"] < FEW_WEARERS:
+        _say(
+            f"only {facts['data']['wearers']} voices calibrate: the rates are rough, their intervals wide; "
+            f"{FEW_WEARERS} or more, beside as many for the cohort, tell more"
+        )
     if json_output:
         summary = {
             "model": facts["model"],
@@ -66,3 +73,7 @@ def measured(facts: dict[str, Any]) -> list[dict[str, Any]]:
         for row in found["snr_known"]
         if row["condition"] == "all"
     ]
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)

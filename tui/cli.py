@@ -44,6 +44,8 @@ train_app = typer.Typer(
 )
 app.add_typer(train_app, name="train")
 
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The wearer's name.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Recordings: wav or flac, any rate.")]
 Wearer = Annotated[str | None, typer.Option(help="Enrolled wearer; without one, whoever opens the session.")]
 Array = Annotated[str | None, typer.Option(help="Array profile: a built-in name or a TOML file.")]
 Tools = Annotated[Path | None, typer.Option(help="Tools file; without one, the ten bundled tools.")]
@@ -96,8 +98,10 @@ def devices(
 
 @app.command(epilog="Example: voxgate enroll ana one.wav two.wav three.wav --array glasses-8")
 def enroll(
-    name: str,
-    files: Annotated[list[Path] | None, typer.Argument(help="Recordings of the wearer, best three or more.")] = None,
+    name: Name,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE", help="Recordings of the wearer, best three or more.")
+    ] = None,
     mic: Annotated[bool, typer.Option("--mic", help="Record from the microphone instead.")] = False,
     device: Annotated[str | None, typer.Option(help="Input for --mic, by name.")] = None,
     array: Array = None,
@@ -121,7 +125,7 @@ def enroll(
 
 
 @app.command(epilog="Example: voxgate verify ana who.wav --json")
-def verify(name: str, files: list[Path], speaker_model: SpeakerFolder = None, json_output: Json = False) -> int:
+def verify(name: Name, files: Files, speaker_model: SpeakerFolder = None, json_output: Json = False) -> int:
     """Compare recordings with a wearer's voice."""
     from voxgate.tui.wearers import verify as work
 
@@ -137,7 +141,7 @@ def wearers(json_output: Json = False) -> int:
 
 
 @app.command(epilog="Example: voxgate forget ana")
-def forget(name: str, json_output: Json = False) -> int:
+def forget(name: Name, json_output: Json = False) -> int:
     """Delete a wearer: voice, signature and everything derived from them."""
     from voxgate.tui.wearers import forget as work
 
@@ -146,7 +150,7 @@ def forget(name: str, json_output: Json = False) -> int:
 
 @app.command(epilog="Example: voxgate run scene.wav --wearer ana --array pendant-4 --jsonl -")
 def run(
-    files: list[Path],
+    files: Files,
     wearer: Wearer = None,
     array: Array = None,
     tools: Tools = None,
@@ -210,9 +214,9 @@ def config_show(settings: Set = None, json_output: Json = False) -> int:
 
 @bench_app.command("run", epilog="Example: voxgate bench run commands --data recordings --out runs/commands")
 def bench_run(
-    name: Annotated[str, typer.Argument(help="Which one (see: voxgate bench list).")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which one (see: voxgate bench list).")],
     data: Annotated[
-        Path | None, typer.Option(envvar="VOXGATE_DATA", help="Folder of recordings, with MANIFEST.tsv.")
+        Path | None, typer.Option(envvar="VOXGATE_DATA", help="Folder with the sets of recordings it needs.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the record; runs/NAME without one.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
@@ -292,7 +296,7 @@ def train_distance(
 
 @app.command(epilog="Example: voxgate export speaker --int8 --data recordings --out speaker-int8")
 def export(
-    model: Annotated[str, typer.Argument(help="speaker or distance")] = "speaker",
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="speaker or distance")] = "speaker",
     source: Annotated[
         str | None,
         typer.Option(

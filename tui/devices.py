@@ -6,11 +6,11 @@ import json
 import sys
 from typing import Any
 
-from voxgate.device.arrays import array_for
+from voxgate.device.arrays import MOST_CHANNELS, array_for
 from voxgate.device.errors import DeviceError
 from voxgate.device.health import ChannelReport
 from voxgate.device.mic import probe_input
-from voxgate.device.portaudio import NO_INPUT_HINT, Backend, InputDevice, default_channels, list_inputs
+from voxgate.device.portaudio import NO_INPUT_HINT, Backend, ChannelCountError, InputDevice, list_inputs
 
 PROBE_SECONDS = 1.0
 
@@ -45,11 +45,26 @@ def devices(json_output: bool, probe: bool, backend: Backend | None = None) -> i
 
 
 def _probe(device: InputDevice, backend: Backend | None) -> tuple[list[ChannelReport], str | None]:
-    try:
-        profile = array_for(default_channels(device))
-        return probe_input(device.full_name, PROBE_SECONDS, profile=profile, backend=backend), None
-    except DeviceError as error:
-        return [], str(error)
+    """All channels; of a plug-in that claims more than can be read, as many as it opens with."""
+    refused = ""
+    for channels in range(min(device.channels, MOST_CHANNELS), 0, -1):
+        try:
+            reports = probe_input(device.full_name, PROBE_SECONDS, profile=array_for(channels), backend=backend)
+        except ChannelCountError as error:
+            refused = refused or str(error)
+            if device.channels <= MOST_CHANNELS:
+                break
+        except DeviceError as error:
+            return [], str(error)
+        else:
+            if device.channels > MOST_CHANNELS:
+                print(
+                    f"{device.full_name} claims {device.channels} channels, as sound servers do, and opened with "
+                    f"{channels}: those that its microphone lacks are silent or mixed from the others",
+                    file=sys.stderr,
+                )
+            return reports, None
+    return [], refused
 
 
 def _print_inputs(found: list[InputDevice]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -31,6 +32,13 @@ def export(
     out = out or Path("runs") / f"export-{name}"
     if int8:
         _require_recordings(name, data)
+    else:
+        given = {
+            "--data": data is not None and str(data) != os.environ.get("VOXGATE_DATA"),
+            "--limit": limit is not None,
+        }
+        for option in (option for option, is_given in given.items() if is_given):
+            _say(f"{option} is not used without --int8")
     from voxgate.export.int8 import folder_is_free
 
     if not folder_is_free(out):
@@ -49,7 +57,7 @@ def export(
     if json_output:
         print(json.dumps(report, indent=2))
     else:
-        _show(report, out)
+        _show(report, out, limit)
     return 0
 
 
@@ -109,20 +117,38 @@ def _require_recordings(name: str, data: Path | None) -> None:
         raise InputError(f"{data}: no folder with {what}; give one as --data")
 
 
-def _show(report: dict[str, Any], out: Path) -> None:
+def _show(report: dict[str, Any], out: Path, limit: int | None) -> None:
     worst = max(report["parity"].values())
     print(f"{report['model']}: ONNX differs from torch by at most {worst:.1e}, {len(report['parity'])} sizes tried")
     found = report.get("int8")
     if found is not None:
-        for row in found["variants"]:
-            if not row["milliseconds"]:
-                print(f"  {row['name']:22} {'; '.join(row['against'])}")
-                continue
-            flips = "-" if row["flips"] is None else f"{100 * row['flips']['balanced']:.2f} % flip"
-            sizes = f"{row['bytes'] / 1e6:6.2f} MB {row['milliseconds']:7.2f} ms"
-            print(f"  {row['name']:22} {sizes} {row['time_share']:5.2f}  {flips:13} {'; '.join(row['against'])}")
-        print(f"ships: {found['shipped']}, {found['why']}")
+        _show_int8(found, limit)
     print(f"{out}")
+
+
+def _show_int8(found: dict[str, Any], limit: int | None) -> None:
+    from voxgate.export.report import facts_text, limits_text, too_few_trials
+
+    counted = next((row["flips"] for row in found["variants"] if row["flips"] is not None), None)
+    if counted is not None:
+        decided = f"{counted['yes_of']} decisions that ought to be yes, {counted['no_of']} that ought to be no"
+        print(f"compared: {decided}, on {facts_text(found['choosing'])}")
+    print(f"limits: {limits_text(found['limits'])}")
+    print(f"  {'graph':22} {'size':>9} {'a pass':>10} {'time':>5}  {'flips':13} against it")
+    for row in found["variants"]:
+        if not row["milliseconds"]:
+            print(f"  {row['name']:22} {'; '.join(row['against'])}")
+            continue
+        flips = "-" if row["flips"] is None else f"{100 * row['flips']['balanced']:.2f} % flip"
+        sizes = f"{row['bytes'] / 1e6:6.2f} MB {row['milliseconds']:7.2f} ms"
+        print(f"  {row['name']:22} {sizes} {row['time_share']:5.2f}  {flips:13} {'; '.join(row['against'])}")
+    print(f"ships: {found['shipped']}, {found['why']}")
+    for name, row in found["testing"].items():
+        flips = row["flips"]
+        counts = f"{flips['yes']} of {flips['yes_of']} and {flips['no']} of {flips['no_of']} come out otherwise"
+        print(f"on {name}, which chose nothing ({facts_text(row)}): {counts}")
+    if warning := too_few_trials(found):
+        _say(warning + ("" if limit is None else f" Leave out --limit {limit}, or raise it."))
 
 
 def _say(text: str) -> None:

@@ -34,7 +34,13 @@ from voxgate.models.words.worker import RecogniserProcess
 from voxgate.tui.config import resolve
 from voxgate.tui.running import execution_status, make_job, make_sinks, refuse_overwriting
 from voxgate.tui.sinks import Sink, Transcript, decision_line, percent, summary_line
-from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated, warn_without_change_model
+from voxgate.tui.speaker_model import (
+    speaker_folder,
+    warn_if_uncalibrated,
+    warn_of_enrolment,
+    warn_of_threshold,
+    warn_without_change_model,
+)
 
 DEVICE_TROUBLE = 3
 TABLE_ROWS = 7
@@ -145,7 +151,7 @@ def live(
         stack.callback(source.close)
         if isinstance(source, MicSource):
             stop.on_ask = source.end  # it may be waiting for a device that gives nothing
-        job.array_of(source)
+        used = job.array_of(source)
         sinks: list[Sink] = [
             sink
             for sink in make_sinks(jsonl, execute, stack, blocks=False)
@@ -159,6 +165,9 @@ def live(
         extractors = load_extractors(recogniser, folder)
         warn_if_uncalibrated(extractors.speaker, folder)
         warn_without_change_model(extractors, folder)
+        if job.profile is not None:
+            warn_of_threshold(job.profile, extractors.speaker)
+        warn_of_enrolment(job.profile, used)
         session = job.session(source, extractors)
         status = 0
         for event in _events(session, source, limits, stop):

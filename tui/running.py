@@ -30,7 +30,13 @@ from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.models.words.pattern import closed_patterns
 from voxgate.tui.config import resolve
 from voxgate.tui.sinks import Advice, Executor, JsonLines, Sink, Transcript
-from voxgate.tui.speaker_model import speaker_folder, warn_if_uncalibrated, warn_without_change_model
+from voxgate.tui.speaker_model import (
+    speaker_folder,
+    warn_if_uncalibrated,
+    warn_of_enrolment,
+    warn_of_threshold,
+    warn_without_change_model,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +156,16 @@ def run(
         print("voxgate: --force-authorised: whoever speaks is executed, from wherever", file=sys.stderr)
     with ExitStack() as stack:
         sources = [stack.enter_context(closing(FileSource(path))) for path in files]
-        for source in sources:
-            job.array_of(source)
+        arrays = {array.name: array for array in map(job.array_of, sources)}
         sinks = make_sinks(jsonl, execute, stack, blocks)
         folder = speaker_folder(job.settings)
         extractors = load_extractors(make_recogniser(job.tools), folder)
         warn_if_uncalibrated(extractors.speaker, folder)
         warn_without_change_model(extractors, folder)
+        if job.profile is not None:
+            warn_of_threshold(job.profile, extractors.speaker)
+        for array_used in arrays.values() if not forced else ():
+            warn_of_enrolment(job.profile, array_used)
         for source in sources:
             if len(sources) > 1 and jsonl != "-":
                 Console().print(f"[bold]{source.name}[/bold]", highlight=False)

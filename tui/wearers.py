@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from voxgate.calib.clips import Clip, collect_clips, read_clip
 from voxgate.calib.enrol import ClipReport, EnrolmentRefused, check_fits, enrol
@@ -27,7 +28,13 @@ from voxgate.device.blocks import Source
 from voxgate.device.errors import InputError
 from voxgate.models.profile import WearerProfile
 from voxgate.models.speaker import SpeakerModel
-from voxgate.tui.speaker_model import refuse_uncalibrated, speaker_folder, warn_if_uncalibrated, with_model
+from voxgate.tui.speaker_model import (
+    refuse_uncalibrated,
+    speaker_folder,
+    warn_if_uncalibrated,
+    warn_of_threshold,
+    with_model,
+)
 
 SENTENCES = (
     "The morning bus was late again, so I walked along the river and watched the rowers.",
@@ -128,6 +135,7 @@ def verify(name: str, files: list[Path], json_output: bool = False, speaker_mode
     speaker = SpeakerModel(folder)
     profile.check_model(speaker.encoder)
     warn_if_uncalibrated(speaker, folder)
+    warn_of_threshold(profile, speaker)
     results = [verify_clip(profile, read_clip(path), speaker) for path in files]
     if json_output:
         print(json.dumps([result.as_json() for result in results], indent=2, ensure_ascii=False))
@@ -135,7 +143,7 @@ def verify(name: str, files: list[Path], json_output: bool = False, speaker_mode
     table = Table("file", "decision", "p wearer", "similarity", "llr", "speech")
     for result in results:
         table.add_row(
-            result.file,
+            Text(result.file, overflow="fold"),  # whole: the end of a long path is what tells it from others
             result.decision,
             _number(result.p_wearer, "{:.3f}"),
             _number(result.similarity, "{:.3f}"),
@@ -163,7 +171,7 @@ def wearers(json_output: bool = False) -> int:
     table = Table("name", "array", "clips", "speech", "signature", "since")
     for row in rows:
         if row["error"]:
-            table.add_row(row["name"], f"[red]{row['error']}[/red]", "", "", "", "")
+            table.add_row(row["name"], Text(row["error"], style="red"), "", "", "", "")
         else:
             table.add_row(
                 row["name"],
