@@ -9,9 +9,7 @@ import json
 import multiprocessing
 import os
 import shutil
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from voxgate.bench.processes import begin_worker
 from voxgate.bench.voices import say
 from voxgate.calib.speaker_rendering import SEED, RenderedVoice, is_rendered, render
 from voxgate.models.evidence import Floats
@@ -29,11 +28,7 @@ TRAINING_STYLES = ("alpha", "tebukuro", "kumo")
 DEVELOPMENT_VOICES = ("gongitsune", "nezumi")
 """Styles of their own, and a hard pair."""
 PARTS = 5
-DRAWN_VOICES = 150
-"""Voices whose style is drawn value by value, which the teacher tells better apart than mixtures."""
 SECONDS = 11.0
-DRAWN_SECONDS = 7.0
-"""Enough for a target; synthesis takes about as long as what it says."""
 _GAP_SECONDS = 0.25
 
 SENTENCES = (
@@ -72,12 +67,11 @@ class _Job:
     voice: str
     role: str
     order: list[int]
-    speed: float
     seconds: float
 
     def path(self, folder: Path) -> Path:
         """Where it is kept: another job, or other sentences, is another file."""
-        words = [self.voice, self.order, self.speed, self.seconds, SENTENCES]
+        words = [self.voice, self.order, self.seconds, SENTENCES]
         return folder / f"{hashlib.sha256(json.dumps(words).encode()).hexdigest()[:20]}.npy"
 
 
@@ -86,14 +80,7 @@ def voice_jobs(seed: int = SEED) -> list[_Job]:
     generator = np.random.default_rng([seed, 3])
     roles = {"heart": "train"} | dict.fromkeys(training_mixtures(), "train")
     roles |= dict.fromkeys(DEVELOPMENT_VOICES, "development")
-    jobs = [
-        _Job(voice, role, generator.permutation(len(SENTENCES)).tolist(), 1.0, SECONDS) for voice, role in roles.items()
-    ]
-    for number in range(DRAWN_VOICES):
-        order = generator.permutation(len(SENTENCES)).tolist()
-        voice = f"drawn {number}: {' + '.join(TRAINING_STYLES)}"
-        jobs.append(_Job(voice, "train", order, round(float(generator.uniform(0.9, 1.15)), 2), DRAWN_SECONDS))
-    return jobs
+    return [_Job(voice, role, generator.permutation(len(SENTENCES)).tolist(), SECONDS) for voice, role in roles.items()]
 
 
 def _make(job: _Job, folder: Path) -> Path:
@@ -101,26 +88,13 @@ def _make(job: _Job, folder: Path) -> Path:
     path = job.path(folder)
     parts: list[Floats] = []
     for place in job.order:
-        parts += [say(SENTENCES[place], job.voice, place, job.speed), np.zeros(round(_GAP_SECONDS * RATE), np.float32)]
+        parts += [say(SENTENCES[place], job.voice, place), np.zeros(round(_GAP_SECONDS * RATE), np.float32)]
         if sum(part.size for part in parts) >= job.seconds * RATE:
             break
     with path.with_suffix(".part").open("wb") as file:
         np.save(file, np.concatenate(parts))
     path.with_suffix(".part").replace(path)
     return path
-
-
-def _begin_worker() -> None:
-    """A worker ends with its parent, however that ends, and leaves interruption to it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def synthesised_voices(folder: Path, jobs: list[_Job], tell: Tell = silent) -> Iterator[RenderedVoice]:
@@ -131,7 +105,7 @@ def synthesised_voices(folder: Path, jobs: list[_Job], tell: Tell = silent) -> I
     tell("voices synthesised", done, len(jobs), "")
     if missing:
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(2, os.cpu_count() or 1), context, _begin_worker)
+        pool = ProcessPoolExecutor(min(2, os.cpu_count() or 1), context, begin_worker)
         try:
             for _ in pool.map(_make, missing, itertools.repeat(folder)):
                 done += 1

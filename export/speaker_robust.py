@@ -117,12 +117,8 @@ def _synthesised(names: list[str]) -> str:
     """How many voices no person spoke, and of which engines."""
     if not names:
         return "no synthesised voices (their engines were not installed: the bundled model's recipe has some)"
-    drawn, hibari = sum(name.startswith("drawn ") for name in names), names.count("heart")
-    parts = {
-        "styles and mixtures of styles of Kokoro-82M (Apache-2.0)": len(names) - drawn - hibari,
-        "of Kokoro-82M with a style drawn value by value between and beyond those": drawn,
-        "of hibari": hibari,
-    }
+    hibari = names.count("heart")
+    parts = {"styles and mixtures of styles of Kokoro-82M (Apache-2.0)": len(names) - hibari, "of hibari": hibari}
     return f"{len(names)} synthesised voices ({', '.join(f'{count} {what}' for what, count in parts.items() if count)})"
 
 

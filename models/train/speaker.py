@@ -78,7 +78,7 @@ class Recipe:
     class_scale: float = 20.0
     class_margin: float = 0.1
     kin_cosine: float = 0.88
-    synthesised_weight: float = 0.15
+    synthesised_weight: float = 0.4
     warps: int = 24
     window_share: float = 0.25
 
