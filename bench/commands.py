@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgate.bench.inputs import RECOGNISER, inputs_of
 from voxgate.bench.record import Progress, Record, clustered_interval
 from voxgate.bench.scenes import (
     MOUTH,
@@ -33,7 +34,10 @@ from voxgate.bench.scenes import (
 )
 from voxgate.calib.near_scenes import through
 from voxgate.device.errors import InputError
+from voxgate.models.changes import CHANGE_FILE
 from voxgate.models.evidence import Floats
+from voxgate.models.ge2e import SPEAKER_FOLDER
+from voxgate.models.room import ROOM_FOLDER
 from voxgate.models.settings import RATE
 
 TOOLS = Path(__file__).parent / "grid_tools.json"
@@ -44,6 +48,8 @@ SILENCE_SECONDS = 1.0
 MICROPHONES = 8
 LAYOUTS = {1: "mono", 2: "stereo"}
 """Array profiles for recordings of fewer channels than the glasses have."""
+MODELS = (SPEAKER_FOLDER.name, "near", ROOM_FOLDER.name, CHANGE_FILE.parent.name)
+"""Whatever decides about an utterance, below the weights that ship."""
 PARAMETERS = ("verb", "colour", "preposition", "letter", "digit", "adverb")
 
 
@@ -74,7 +80,13 @@ def run(
     if len(speakers) < 2:
         raise InputError(f"{data / SET}: one speaker only, but others are needed to impersonate the wearer")
     ways = [("anechoic", room) for room in responses.rooms] + [(room, "anechoic") for room in responses.rooms]
-    settings = {"benchmark": "commands", "seed": seed, "limit": limit, "channels": channels}
+    settings = {
+        "benchmark": "commands",
+        "seed": seed,
+        "limit": limit,
+        "channels": channels,
+        **inputs_of(data, ("glasses-rir", SET, "MANIFEST.tsv"), (*MODELS, RECOGNISER)),
+    }
     with Record(out, settings) as record, tempfile.TemporaryDirectory() as scratch:
         groups = [(way, fold, wearer) for way in ways for fold in (0, 1) for wearer in speakers]
         progress = Progress("commands", len(groups))

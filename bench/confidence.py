@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from voxgate.bench.commands import PARAMETERS, TOOLS
+from voxgate.bench.inputs import RECOGNISER, inputs_of
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.scenes import Noises, generator_for
+from voxgate.bench.speaker_material import missing_engine
 from voxgate.bench.voices import say
+from voxgate.device.errors import InputError
 from voxgate.models.deciding import LEAST_MEAN_LOGPROB
 from voxgate.models.tools.schema import load_tools
 from voxgate.models.tools.understand import understand
@@ -34,7 +37,14 @@ def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
     (tool,) = tools
     recogniser = MoonshineRecogniser(enum_words(tools), closed_patterns(tools))
     noises = Noises(data, ("speech-commands",))
-    with Record(out, {"benchmark": "confidence", "seed": seed}) as record:
+    if (engine := missing_engine()) is not None:
+        raise InputError(f"benchmark confidence needs {engine}: pip install 'voxgate[voices]'")
+    settings = {
+        "benchmark": "confidence",
+        "seed": seed,
+        **inputs_of(data, ("noise/speech-commands",), (RECOGNISER,)),
+    }
+    with Record(out, settings) as record:
         progress = Progress("confidence", COMMANDS * len(SNRS_DB))
         for number in range(COMMANDS):
             generator = generator_for(seed, "confidence", number)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgate.bench.inputs import RECOGNISER, inputs_of
 from voxgate.bench.record import Record
 from voxgate.bench.scenes import MOUTH, REFERENCE, Responses, at_level, generator_for, speaking_frames, voices
 from voxgate.calib.near_scenes import through
@@ -71,7 +72,8 @@ def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
     wearer = speech[0].speaker
     own = [voice.samples for voice in speech if voice.speaker == wearer]
     generator = generator_for(seed, "cost")
-    settings = {"benchmark": "cost", "seed": seed, "models": shipped()}
+    inputs = inputs_of(data, ("glasses-rir", "librispeech-other"), (RECOGNISER,))
+    settings = {"benchmark": "cost", "seed": seed, **inputs, "models": inputs["models"] | shipped()}
     with Record(out, settings) as record, tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, "VOXGATE_HOME": str(Path(scratch) / "home"), "OMP_NUM_THREADS": "1"}
         for array, microphones in MICROPHONES.items():

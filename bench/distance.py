@@ -25,6 +25,7 @@ from voxgate.bench.distance_scenes import (
     distances_of,
     simulated_rooms,
 )
+from voxgate.bench.inputs import inputs_of
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.replay import replay_items
 from voxgate.bench.scenes import (
@@ -45,11 +46,13 @@ from voxgate.calib.room_rendering import detected
 from voxgate.calib.speech import Speech
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
-from voxgate.models.room import RoomJudge, load_room_model, near_stats
+from voxgate.models.ge2e import SPEAKER_FOLDER
+from voxgate.models.room import ROOM_FOLDER, RoomJudge, load_room_model, near_stats
 from voxgate.models.settings import FRAME, RATE
 from voxgate.models.vad import Vad
 
 SETS = ("librispeech-other", "lombard-grid-commands")
+RECORDINGS = ("glasses-rir", "noise/noisex", *SETS, "surrey-brir", "dirha-ir")
 CONDITIONS = ("clean", "noise 10 dB", "noise 5 dB")
 RADIUS_M = 0.9
 ENROLMENT_UTTERANCES = 3
@@ -165,10 +168,16 @@ def run(data: Path, out: Path, seed: int, limit: int | None = None) -> dict[str,
     `limit`: utterances a speaker in the measured part and of replay (8 without it), and a quarter of the simulated rooms. Goes
     on where an interrupted run stopped. Raises InputError when recordings are missing from `data`.
     """
-    rooms = simulated_rooms(out / "rooms", seed, min(ROOMS, 4 * limit if limit else ROOMS))
     bench = Bench(data, seed)
     people = [voice for name in SETS for voice in voices(data, name)]
-    with Record(out, {"benchmark": "distance", "seed": seed, "limit": limit, "model": _model_name()}) as record:
+    settings = {
+        "benchmark": "distance",
+        "seed": seed,
+        "limit": limit,
+        **inputs_of(data, RECORDINGS, (ROOM_FOLDER.name, "near", SPEAKER_FOLDER.name)),
+    }
+    with Record(out, settings) as record:
+        rooms = simulated_rooms(out / "rooms", seed, min(ROOMS, 4 * limit if limit else ROOMS))
         items = [*simulated_items(bench, rooms, people), *glasses_items(bench, data, people, limit)]
         items += distant_items(data, people, limit)
         progress = Progress("distance", len(items))
@@ -305,10 +314,3 @@ def distant_items(data: Path, people: list[Voice], limit: int | None) -> Iterato
                     for condition in CONDITIONS[:2]:
                         identity = f"{cell}/{path.stem}/{condition}/{voice.id}"
                         yield Item(identity, cell, condition, voice, part, None, False, path.stem, (), noise_from)
-
-
-def _model_name() -> str:
-    from voxgate.models.room import ROOM_FOLDER
-    from voxgate.models.runtime import ModelFolder
-
-    return ModelFolder(ROOM_FOLDER).sha256[:12]

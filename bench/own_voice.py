@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from voxgate.bench.inputs import inputs_of
 from voxgate.bench.record import Progress, Record, clustered_interval
 from voxgate.bench.scenes import (
     MOUTH,
@@ -81,9 +82,14 @@ def run(data: Path, out: Path, seed: int, limit: int | None = None) -> dict[str,
     """
     responses = Responses(data)
     people = [voice for name in SETS for voice in voices(data, name)]
-    with Record(
-        out, {"benchmark": "own-voice", "seed": seed, "limit": limit, "rooms": list(responses.rooms)}
-    ) as record:
+    settings = {
+        "benchmark": "own-voice",
+        "seed": seed,
+        "limit": limit,
+        "rooms": list(responses.rooms),
+        **inputs_of(data, ("glasses-rir", "noise/noisex", *SETS), ("near",)),
+    }
+    with Record(out, settings) as record:
         scenes = list(_scenes(people, responses, limit))
         rig = _Rig(responses, Noises(data), people, seed)
         progress = Progress("own voice", len(scenes))

@@ -7,6 +7,7 @@ A record is a folder: `manifest.jsonl` (one segment a line: voice, duration, nor
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -17,7 +18,7 @@ import time
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from voxgate.device.errors import InputError
 from voxgate.models.runtime import write_json
 
 PACKAGES = ("voxgate", "numpy", "scipy", "onnxruntime", "soundfile", "soxr")
+
+MOST_WEIGHTS = 4_000_000
+"""Weights of items held at once when an interval is drawn: more items only take longer."""
 
 
 def sha256_of_samples(samples: NDArray[np.float32]) -> str:
@@ -38,23 +42,28 @@ class Record:
 
     `settings` are what decides the items (seed, data, limits): a folder begun with others is refused, since its items
     would not be those of this run. `done` holds the ids already predicted; `prediction` of such an id raises ValueError.
+    Raises InputError for a folder that another run is writing to, that cannot be written or whose files are damaged.
     """
 
     def __init__(self, out: Path, settings: dict[str, Any]) -> None:
-        out.mkdir(parents=True, exist_ok=True)
         self.out = out
         self.settings = json.loads(json.dumps(settings))
-        marker = out / "settings.json"
-        if marker.is_file():
-            if json.loads(marker.read_text(encoding="utf-8")) != self.settings:
-                raise InputError(f"{out}: holds a run with other settings; give another --out or delete it")
-        else:
-            write_json(marker, self.settings)
-        self.predictions = _read_lines(out / "predictions.jsonl")
-        self.done = {str(item["id"]) for item in self.predictions}
-        self._segments = {str(item["id"]) for item in _read_lines(out / "manifest.jsonl")}
-        self._manifest = (out / "manifest.jsonl").open("a", encoding="utf-8")
-        self._predictions = (out / "predictions.jsonl").open("a", encoding="utf-8")
+        self._lock = _locked(out)
+        try:
+            marker = out / "settings.json"
+            if marker.is_file():
+                if _settings(marker) != self.settings:
+                    raise InputError(f"{out}: holds a run with other settings; give another --out or delete it")
+            else:
+                write_json(marker, self.settings)
+            self.predictions = _read_lines(out / "predictions.jsonl")
+            self.done = {item["id"] for item in self.predictions}
+            self._segments = {item["id"] for item in _read_lines(out / "manifest.jsonl")}
+            self._manifest = (out / "manifest.jsonl").open("a", encoding="utf-8")
+            self._predictions = (out / "predictions.jsonl").open("a", encoding="utf-8")
+        except BaseException:
+            self._lock.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +73,7 @@ class Record:
     ) -> None:
         self._manifest.close()
         self._predictions.close()
+        self._lock.close()
 
     def segment(
         self,
@@ -105,6 +115,12 @@ class Record:
         self.predictions.append(item)
         _write_line(self._predictions, item)
 
+    def forget(self) -> None:
+        """Drop every prediction: for a run that cannot go on from its middle."""
+        self._predictions.truncate(0)
+        self.predictions.clear()
+        self.done.clear()
+
     def summary(self, figures: dict[str, Any], **more: Any) -> dict[str, Any]:
         """Write `summary.json` and return what it holds."""
         whole = {
@@ -124,15 +140,54 @@ def _write_line(file: Any, item: dict[str, Any]) -> None:
     file.flush()
 
 
+def _locked(out: Path) -> TextIO:
+    """The folder, made, and its lock, which ends with the file or the process. Raises InputError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".lock").open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror}); give another folder as --out") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise InputError(f"{out}: another run is writing here; wait for it or give another --out") from error
+    return lock
+
+
+def _settings(marker: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(marker.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("no settings in it")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{marker}: damaged ({error}); give another --out or delete {marker.parent}") from error
+    return found
+
+
 def _read_lines(path: Path) -> list[dict[str, Any]]:
-    """Lines of a JSONL file; a last line that was cut off by an interruption is dropped from the file too."""
+    """Items of a JSONL file, the first of each id. A last line that was cut off by an interruption, and items that are there
+    twice, are dropped from the file too. Raises InputError for any other line that is no item."""
     if not path.is_file():
         return []
     whole = path.read_bytes()
-    complete = whole[: whole.rfind(b"\n") + 1]
-    if len(complete) != len(whole):
-        path.write_bytes(complete)
-    return [json.loads(line) for line in complete.decode("utf-8").splitlines()]
+    found: dict[str, tuple[bytes, dict[str, Any]]] = {}
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        try:
+            item = json.loads(line.decode("utf-8"))
+            if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+                raise ValueError("no id")
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path}, line {number}: not an item ({error}); delete the line to have it measured again"
+            ) from error
+        found.setdefault(item["id"], (line + b"\n", item))
+    kept = b"".join(line for line, _ in found.values())
+    if kept != whole:
+        temporary = path.with_name(path.name + ".part")
+        temporary.write_bytes(kept)
+        temporary.replace(path)
+    return [item for _, item in found.values()]
 
 
 def versions() -> dict[str, str]:
@@ -178,16 +233,21 @@ def clustered_interval(
     if not len(numbers) or not clusters or any(len(group) != len(numbers) for group in clusters):
         raise ValueError("values and clusters need one entry an item, and at least one")
     generator = np.random.default_rng(seed)
-    weights = np.ones((draws, len(numbers)))
-    counts = []
+    counts, drawn, index = [], [], []
     for group in clusters:
         places: dict[Hashable, int] = {}
-        index = np.array([places.setdefault(name, len(places)) for name in group])
+        index.append(np.array([places.setdefault(name, len(places)) for name in group]))
         counts.append(len(places))
-        drawn = generator.multinomial(len(places), np.full(len(places), 1 / len(places)), size=draws)
-        weights *= drawn[:, index]
-    total = weights.sum(axis=1)
-    means = (weights @ numbers)[total > 0] / total[total > 0]
+        drawn.append(generator.multinomial(len(places), np.full(len(places), 1 / len(places)), size=draws))
+    step = max(1, MOST_WEIGHTS // len(numbers))
+    sums = []
+    for start in range(0, draws, step):
+        weights = np.ones((min(step, draws - start), len(numbers)))
+        for each, places_of in zip(drawn, index, strict=True):
+            weights *= each[start : start + step, places_of]
+        sums.append((weights @ numbers, weights.sum(axis=1)))
+    whole, total = (np.concatenate(parts) for parts in zip(*sums, strict=True))
+    means = whole[total > 0] / total[total > 0]
     tail = (1 - level) / 2
     low, high = np.quantile(means, (tail, 1 - tail))
     return {

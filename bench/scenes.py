@@ -61,7 +61,7 @@ class Responses:
     _ROOM_FILES: ClassVar = {MOUTH: "mouthSimulator", "left": "leftLsp", "center": "centerLsp", "right": "rightLsp"}
 
     def __init__(self, data: Path) -> None:
-        folder = data / "glasses-rir"
+        folder = data if (data / "anechoic").is_dir() else data / "glasses-rir"
         if not (folder / "anechoic").is_dir():
             raise InputError(f"{folder}: no measured responses here; give the folder that holds glasses-rir as --data")
         self._files: dict[tuple[str, str], Path] = {

@@ -8,12 +8,15 @@ operating system each ten minutes of sound.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from voxgate.bench.commands import MODELS
+from voxgate.bench.inputs import RECOGNISER, inputs_of
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.scenes import MOUTH, Responses, at_level, generator_for, speaking_frames, voices
 from voxgate.calib.clips import Clip
@@ -31,10 +34,12 @@ from voxgate.models.words.moonshine import MoonshineRecogniser
 REPORT_SECONDS = 600.0
 BLOCK_SECONDS = 0.1
 ENROLMENT_CLIPS = 4
+END = "end"
+"""Id of the line that says what a soak came to: one without it was interrupted."""
 
 
 def run(data: Path, out: Path, seed: int, hours: float = 3.0) -> dict[str, Any]:
-    """Returns the summary, also in `out`. Not resumable: an interrupted soak is no soak."""
+    """Returns the summary, also in `out`; of a soak that is there, its own. An interrupted one is no soak: it begins again."""
     responses = Responses(data)
     room = responses.rooms[0]
     people = voices(data, "librispeech-other")
@@ -63,7 +68,13 @@ def run(data: Path, out: Path, seed: int, hours: float = 3.0) -> dict[str, Any]:
     total = int(hours * 3600 * RATE)
     position, next_report = 0, 0.0
     spoken: list[tuple[float, bool]] = []  # end of each utterance, and whether the wearer said it at the mouth
-    with Record(out, {"benchmark": "soak", "seed": seed, "hours": hours, "started": time.time()}) as record:
+    inputs = inputs_of(data, ("glasses-rir", "librispeech-other"), (*MODELS, RECOGNISER))
+    with Record(out, {"benchmark": "soak", "seed": seed, "hours": hours, **inputs}) as record:
+        if record.predictions and record.predictions[-1]["id"] == END:
+            return record.summary(record.predictions[-1]["figures"])
+        if record.done:
+            print(f"{out}: an interrupted soak, which begins again", file=sys.stderr, flush=True)
+            record.forget()
         progress = Progress("soak", int(hours * 6) + 1)
         while position < total:
             voice = people[int(generator.integers(len(people)))]
@@ -97,6 +108,7 @@ def run(data: Path, out: Path, seed: int, hours: float = 3.0) -> dict[str, Any]:
             "memory_slope_mb_per_minute": slope,
             **counts,
         }
+        record.prediction(END, figures=figures)
         return record.summary(figures)
 
 

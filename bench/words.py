@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from voxgate.bench.inputs import RECOGNISER, inputs_of
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.words_measures import (
     Item,
@@ -39,6 +40,7 @@ from voxgate.models.settings import FRAME, RATE
 from voxgate.models.vad import Vad
 from voxgate.models.words.moonshine import DECODER, FOLDER, PACKAGE, MoonshineRecogniser
 
+SETS = ("coffee-commands", "lombard-grid-commands", "librispeech-other")
 EACH = 25
 """Items of each set."""
 SIDE_SECONDS = 0.5
@@ -72,6 +74,7 @@ def run(data: Path, out: Path, seed: int) -> dict[str, Any]:
     settings = {
         "benchmark": "words", "seed": seed, "each": EACH, "side_seconds": SIDE_SECONDS, "floor_dbfs": FLOOR_DBFS,
         "strategies": [strategy.name for strategy in STRATEGIES],
+        **inputs_of(data, ("MANIFEST.tsv", "noise", *SETS), (RECOGNISER,)),
     }  # fmt: skip
     with Record(out, settings) as record:
         progress = Progress("words", len(items) + 4)

@@ -13,7 +13,7 @@ import numpy as np
 
 from voxgate.calib.clips import Clip
 from voxgate.calib.speech import Speech, find_levelled_speech
-from voxgate.device.arrays import ArrayProfile
+from voxgate.device.arrays import ArrayProfile, fields_of
 from voxgate.device.errors import InputError, VoxgateError
 from voxgate.device.health import breaks_array, check_channels
 from voxgate.models.distance import make_signature, near_judge, near_stats
@@ -149,6 +149,7 @@ def enrol(
         signature=signature,
         near=near,
         near_model=load_room_model().sha256 if near else None,
+        array_fields=fields_of(array),
     )
     if len(good) < 3:
         notes.append(f"only {len(good)} clip{'s' * (len(good) > 1)}: three or more make a steadier voice")

@@ -31,6 +31,7 @@ from voxgate.models.room import (
 from voxgate.models.room_scores import near_llr
 from voxgate.models.runtime import ModelFolder, write_json
 from voxgate.models.scorer import Scorer
+from voxgate.models.train.scenes import read_scenes
 
 RADII_M = (0.5, 0.7, 0.9, 1.2)
 """Radii at which the comparison with the enrolment is learned."""
@@ -71,8 +72,8 @@ def hear_devices(folder: Path, model: RoomModel, seed: int) -> list[Heard]:
     for path in paths:
         number = int(path.stem)
         generator = np.random.default_rng((seed, number))
-        with np.load(path) as file:
-            rows, speech, noise, truth = file["rows"], file["speech"], file["noise"], file["truth"]
+        read = read_scenes(path)
+        rows, speech, noise, truth = read.rows, read.speech, read.noise, read.truth
         own = near_stats(judge, list(rows[:ENROLMENT_SCENES]), list(speech[:ENROLMENT_SCENES]))
         if not own:
             continue

@@ -5,22 +5,26 @@ and kept as rows of powers (`models.room_features`) with the detector's speech m
 Level, noise, effort and device are drawn apart from distance. OUT gets a folder a part: `train` (training voices, a device
 a scene), `development` (its voices, training's noises and one that training has not), and `calibration` (its voices; 14 scenes
 a device, the first four in the place of an enrolment: one near place in one room and clips of anybody, since what is learned
-from them is the device and the place, not the voice). Files that are there are kept, so that an interrupted run goes on.
+from them is the device and the place, not the voice). Files that are there are kept, so that an interrupted run goes on;
+`scenes.json` says what they were begun with, and OUT is refused for another seed or other recordings.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voxgate.calib.clips import read_mono
+from voxgate.calib.recordings import digest_of
 from voxgate.calib.room_responses import (
     FARTHEST_M,
     NEAREST_M,
@@ -38,10 +42,16 @@ from voxgate.calib.splits import HELD_OUT_NOISE, calibration_speakers, developme
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.room_features import power_rows
+from voxgate.models.runtime import write_json
 from voxgate.models.settings import FRAME, RATE, GateSettings
 from voxgate.models.vad import Vad
 
 SEED = 20261130
+VERSION = 1
+MARKER = "scenes.json"
+"""What the scenes of a folder were begun with: version, seed, scale and recordings."""
+MOST_SCALE = 100.0
+UNMARKED = f"holds rendered scenes without {MARKER}, so that nothing tells their seed or whether they are all there"
 SCENES_A_FILE = 50
 LEAD_FRAMES, SPEECH_FRAMES = 24, 112
 """Frames before the speech (0.77 s), where the noise row is learned, and of speech (3.6 s)."""
@@ -54,21 +64,29 @@ DETECTED_RMS = 0.05
 Mask = NDArray[np.bool_]
 
 
+def sound_paths(data: Path, part: str) -> tuple[list[Path], list[Path]]:
+    """Files of the voices and of the noises that a part may use. Raises InputError when there are none of either."""
+    folder = data / "librispeech-train"
+    names = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    split = {"train": training_speakers, "development": development_speakers, "calibration": calibration_speakers}
+    chosen = set(split[part](names))
+    voices = sorted(path for path in folder.glob("**/*.flac") if path.relative_to(folder).parts[0] in chosen)
+    found = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
+    noises = [path for path in found if part == "development" or HELD_OUT_NOISE not in path.stem]
+    if not voices or not noises:
+        raise InputError(
+            f"{data}: no librispeech-train voices or no free noise in it for the part {part}: give the data folder"
+        )
+    return voices, noises
+
+
 class Sounds:
     """The voices and backgrounds that a part may use."""
 
     def __init__(self, data: Path, part: str) -> None:
-        folder = data / "librispeech-train"
-        names = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-        split = {"train": training_speakers, "development": development_speakers, "calibration": calibration_speakers}
-        chosen = set(split[part](names))
-        paths = sorted(path for path in folder.glob("**/*.flac") if path.relative_to(folder).parts[0] in chosen)
-        self.voices = [read_mono(path) for path in paths]
-        files = sorted(data.glob("noise/speech-commands/*.flac")) + sorted(data.glob("noise/room-silence/*.flac"))
-        held_out = part == "development"
-        self.noises = [read_mono(path) for path in files if held_out or HELD_OUT_NOISE not in path.stem]
-        if not self.voices or not self.noises:
-            raise InputError(f"{data}: no librispeech-train voices or no free noise in it: give the data folder")
+        voices, noises = sound_paths(data, part)
+        self.voices = [read_mono(path) for path in voices]
+        self.noises = [read_mono(path) for path in noises]
 
     def speech(self, generator: np.random.Generator) -> Floats:
         """3.6 s of speech after 0.77 s of silence, (n,), at another rate and effort than it was read."""
@@ -273,10 +291,23 @@ def files(part: str, scale: float = 1.0) -> Iterator[str]:
 
 
 def render_all(data: Path, out: Path, seed: int = SEED, scale: float = 1.0) -> None:
-    """Render every file of every part that is not there yet. Raises InputError when `data` has no voices or noises."""
+    """Render every file of every part that is not there yet. Raises InputError when `data` has no voices or noises, or when
+    `out` holds what was rendered with another seed, of other recordings or before this was noted."""
+    wanted = {"version": VERSION, "seed": seed, "scale": scale, "recordings": _digest(data)}
+    marker = out / MARKER
+    if marker.is_file():
+        begun = read_marker(marker)
+        other = [name for name, value in wanted.items() if begun.get(name) != value]
+        if other:
+            raise InputError(f"{marker}: scenes of another {' and '.join(other)}; choose another --out or remove {out}")
+    elif is_unmarked(out):
+        raise InputError(f"{out}: {UNMARKED}; choose another --out or remove it")
+    else:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(marker, wanted)
     for part in PARTS:
         folder = out / part
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         missing = [name for name in files(part, scale) if not (folder / name).exists()]
         sounds = Sounds(data, part) if missing else None
         for done, name in enumerate(missing):
@@ -287,6 +318,50 @@ def render_all(data: Path, out: Path, seed: int = SEED, scale: float = 1.0) -> N
             else:
                 save(folder / name, train_scenes(sounds, part, number, seed))
             print(f"{part}: {done + 1}/{len(missing)} files", file=sys.stderr, flush=True)
+
+
+def check_recordings(data: Path) -> None:
+    """Raises InputError when a part would have no voices or noises."""
+    for part in PARTS:
+        sound_paths(data, part)
+
+
+def _digest(data: Path) -> str:
+    used = {path for part in PARTS for paths in sound_paths(data, part) for path in paths}
+    return digest_of(data, used)
+
+
+def read_marker(path: Path) -> dict[str, Any]:
+    """What the scenes beside it were begun with. Raises InputError when it is damaged."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not 0 < found["scale"] < MOST_SCALE:
+            raise ValueError("no scale in it")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(f"{path}: damaged ({error}); remove {path.parent} and render again") from error
+    return found
+
+
+def is_unmarked(folder: Path) -> bool:
+    """Whether there are scenes without what says of them what they are."""
+    return not (folder / MARKER).is_file() and any(next((folder / part).glob("[0-9]*.npz"), None) for part in PARTS)
+
+
+def is_material(folder: Path) -> bool:
+    """Whether a folder holds rendered scenes, all of them. Raises InputError for a part of them, or where nothing tells."""
+    if is_unmarked(folder):
+        raise InputError(f"{folder}: {UNMARKED}; give the recordings as --data to render again")
+    marker = folder / MARKER
+    if not marker.is_file():
+        return False
+    begun = read_marker(marker)
+    if begun.get("version") != VERSION:
+        raise InputError(f"{marker}: scenes of another version; give the recordings as --data to render again")
+    scale = float(begun["scale"])
+    missing = sum(not (folder / part / name).is_file() for part in PARTS for name in files(part, scale))
+    if missing:
+        raise InputError(f"{folder}: {missing} files are not rendered yet; repeat the call that began it until it ends")
+    return True
 
 
 def main(arguments: list[str] | None = None) -> None:

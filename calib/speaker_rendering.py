@@ -8,7 +8,6 @@ on, `development` chooses among recipes and moments.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import sys
@@ -21,6 +20,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
+from voxgate.calib.recordings import digest_of
 from voxgate.calib.rooms import Room, draw_array, response
 from voxgate.calib.speech import find_levelled_speech
 from voxgate.calib.splits import HELD_OUT_NOISE, development_speakers, training_speakers
@@ -102,7 +102,7 @@ def is_rendered(data: Path, out: Path, seed: int) -> bool:
     listing = out / "material.json"
     if not listing.is_file():
         return False
-    begun = json.loads(listing.read_text(encoding="utf-8"))
+    begun = read_listing(listing)
     wanted = {"version": VERSION, "seed": seed, "recordings": _digest(data)}
     other = [name for name, value in wanted.items() if begun.get(name) != value]
     if other:
@@ -112,11 +112,27 @@ def is_rendered(data: Path, out: Path, seed: int) -> bool:
     return True
 
 
+def read_listing(path: Path) -> dict[str, Any]:
+    """What a `material.json` holds. Raises InputError when it is damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not isinstance(found.get("counts", {}), dict):
+            raise ValueError("no listing of material")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged ({error}); remove the folder and render the material again") from error
+    return found
+
+
+def check_recordings(data: Path) -> None:
+    """Raises InputError when `data` has no voices or no noise to render with."""
+    read_people(data / "librispeech-train")
+    _read_noises(data / "noise")
+
+
 def _digest(data: Path) -> str:
     """Tells these recordings from others by their names and sizes."""
     paths = [*(data / "librispeech-train").glob("*/*.flac"), *(data / "noise").glob("*/*.flac")]
-    rows = sorted(f"{path.relative_to(data).as_posix()} {path.stat().st_size}" for path in paths)
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return digest_of(data, paths)
 
 
 def _save_voices(path: Path, voices: list[RenderedVoice]) -> list[dict[str, Any]]:

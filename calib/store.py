@@ -46,12 +46,15 @@ def wearer_folder(name: str) -> Path:
 
 
 def load_wearer(name: str) -> WearerProfile:
-    """Raises InputError when nobody of this name is enrolled, or the profile is damaged."""
+    """Raises InputError when nobody of this name is enrolled, or the profile is damaged or another's."""
     folder = wearer_folder(name)
     if not folder.is_dir():
         known = ", ".join(wearer_names()) or "nobody yet"
         raise InputError(f"no wearer {name!r}; enrolled: {known}")
-    return load_profile(folder)
+    profile = load_profile(folder)
+    if unicodedata.normalize("NFC", profile.name) != checked_name(name):
+        raise InputError(f"{folder}: the profile of {profile.name!r}, not of {name}; enrol {name} again")
+    return profile
 
 
 def wearer_names() -> list[str]:

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from voxgate.calib.clips import Clip
+from voxgate.calib.enrol import check_fits
 from voxgate.calib.speech import find_levelled_speech
-from voxgate.device.arrays import ArrayProfile, array_for, load_array
+from voxgate.device.arrays import ArrayProfile, array_for
 from voxgate.models.evidence import SpeakerScore
 from voxgate.models.profile import WearerProfile
 from voxgate.models.speaker import SpeakerModel
@@ -28,13 +29,18 @@ class Verification:
         return {key: round(value, 4) if isinstance(value, float) else value for key, value in asdict(self).items()}
 
 
-def verify(profile: WearerProfile, clip: Clip, speaker: SpeakerModel) -> Verification:
+def verify(
+    profile: WearerProfile, clip: Clip, speaker: SpeakerModel, array: ArrayProfile | None = None
+) -> Verification:
     """Score all the speech of a recording as one turn; less speech than the shortest turn is `unknown`.
 
-    Raises InputError when the profile was made with another model.
+    `array`: what the recording was made on; None: the wearer's own where the channels fit, else whatever has as many. Raises
+    InputError when the profile was made with another model, and for another channel count than the array's.
     """
     scorer = speaker.scorer_for(profile)
-    speech = find_levelled_speech(clip.samples[:, _array_of(profile, clip).recogniser])
+    array = array or _array_of(profile, clip)
+    check_fits([clip], array)
+    speech = find_levelled_speech(clip.samples[:, array.recogniser])
     score = SpeakerScore()
     if speech.seconds >= speaker.calibration.shortest_turn_seconds:
         score = scorer.score(speaker.encoder.embed(speech.voiced), speech.seconds, speech.snr_db)
@@ -46,4 +52,4 @@ def verify(profile: WearerProfile, clip: Clip, speaker: SpeakerModel) -> Verific
 
 def _array_of(profile: WearerProfile, clip: Clip) -> ArrayProfile:
     """The wearer's own array where the channels fit, else whatever has as many."""
-    return load_array(profile.array) if profile.channels == clip.channels else array_for(clip.channels)
+    return profile.own_array() if profile.channels == clip.channels else array_for(clip.channels)

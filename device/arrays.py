@@ -34,7 +34,7 @@ class ArrayProfile(BaseModel):
     device plays, `unused` nothing."""
     recogniser: int = Field(0, ge=0, description="channel that speech detection, speaker model and recogniser hear")
     near_radius_m: float = Field(0.9, gt=0, le=5, description="speech from within this distance is near")
-    safe_turn_seconds: float | None = Field(None, gt=0, le=10)
+    safe_turn_seconds: float | None = Field(None, gt=0.3, le=2.5)
     """Speech that a turn must hold before its speaker is known, as measured for this array; None: as the speaker model says
     for one microphone."""
     wearable: bool = False
@@ -82,16 +82,27 @@ def load_array(name_or_path: str | Path) -> ArrayProfile:
     Raises InputError that lists what exists for an unknown name, and names file and field for a bad file.
     """
     text = str(name_or_path)
-    if text in _built_in_names():
-        return _read(PROFILES / f"{text}.toml")
+    shipped = _shipped(text)
+    if shipped is not None:
+        return shipped
     path = Path(text)
     if path.suffix == ".toml" or os.path.isfile(path):  # unlike `Path.is_file` no error for a name that is too long
-        return _read(path)
-    generic = text.removeprefix("generic-")
-    if generic != text and generic.isascii() and generic.isdigit() and 1 <= int(generic) <= MOST_CHANNELS:
-        return _generic(int(generic))
+        return _own(_read(path), str(path))
     known = ", ".join(built_in_arrays())
     raise InputError(f"no array profile {text!r}: there are {known}, generic-N (1 to {MOST_CHANNELS}), or a .toml file")
+
+
+def array_from(fields: Any, source: str) -> ArrayProfile:
+    """An array of one's own from the keys and values of its file, as `fields_of` gives them.
+
+    Raises InputError that names `source` and what is wrong.
+    """
+    return _own(_validated(fields, source), source)
+
+
+def fields_of(array: ArrayProfile) -> dict[str, Any] | None:
+    """What must be kept of an array to have it again; None for the arrays that a name is enough for."""
+    return None if _shipped(array.name) is not None else array.model_dump(mode="json")
 
 
 def array_for(channels: int) -> ArrayProfile:
@@ -109,6 +120,23 @@ def _built_in_names() -> set[str]:
     return {path.stem for path in PROFILES.glob("*.toml")}
 
 
+def _shipped(name: str) -> ArrayProfile | None:
+    """The array that voxgate means by a name, None for other names."""
+    if name in _built_in_names():
+        return _read(PROFILES / f"{name}.toml")
+    count = name.removeprefix("generic-")
+    if count != name and count in map(str, range(1, MOST_CHANNELS + 1)):
+        return _generic(int(count))
+    return None
+
+
+def _own(array: ArrayProfile, source: str) -> ArrayProfile:
+    """The array, unless it takes the name of another: enrolments and judges know arrays by name."""
+    if _shipped(array.name) not in (None, array):
+        raise InputError(f"{source}: name: {array.name} is an array that ships with voxgate: choose another name")
+    return array
+
+
 def _generic(channels: int) -> ArrayProfile:
     mic: Role = "mic"
     return ArrayProfile(
@@ -124,11 +152,19 @@ def _generic(channels: int) -> ArrayProfile:
 @lru_cache(maxsize=32)
 def _read_text(text: str, source: str) -> ArrayProfile:
     try:
-        return ArrayProfile.model_validate(_with_tuples(tomllib.loads(text)))
-    except tomllib.TOMLDecodeError as error:
+        fields = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: numbers of thousands of digits too
         raise InputError(f"{source}: not TOML ({error}): correct it there") from error
+    return _validated(fields, source)
+
+
+def _validated(fields: Any, source: str) -> ArrayProfile:
+    try:
+        return ArrayProfile.model_validate(_with_tuples(fields))
     except ValidationError as error:
         raise InputError(f"{source}: {_fault(error)}: correct the array profile") from error
+    except RecursionError as error:
+        raise InputError(f"{source}: nested too deeply: correct the array profile") from error
 
 
 def _with_tuples(value: Any) -> Any:

@@ -41,6 +41,8 @@ LEAST_FRAMES = MIDDLE_FRAMES + LEAST_REST_FRAMES
 OVERLAP_FRAMES = 2
 """Stretches that share no more than this are beside each other."""
 NEARLY = 0.85
+MOST_THRESHOLD_LLR = 10.0
+"""A threshold beyond this (either sign) would find nobody, or everybody."""
 FEATURES = (
     "to_source", "to_rest", "rest_to_source", "below_others", "no_source",
     "pitch_octaves", "pitch_known", "envelope", "split_gain", "log_seconds", "at_end", "at_start", "snr_db", "rest_seconds",
@@ -256,15 +258,19 @@ def load_change_model(sha256: str, path: Path = CHANGE_FILE) -> ChangeModel | No
         model = ChangeModel(
             np.array(facts["mean"], np.float64),
             np.array(facts["scale"], np.float64),
-            tuple(Layer(np.array(layer["weights"]), np.array(layer["bias"])) for layer in facts["layers"]),
+            tuple(
+                Layer(np.array(layer["weights"], np.float64), np.array(layer["bias"], np.float64))
+                for layer in facts["layers"]
+            ),
             float(facts["thresholds"]["change"]),
             float(facts["thresholds"]["doubt"]),
             facts,
         )
-        if not math.isfinite(model.change + model.doubt):
-            raise ValueError("thresholds that are no numbers")
+        for name in ("change", "doubt"):
+            if not abs(getattr(model, name)) <= MOST_THRESHOLD_LLR:  # so written that NaN is refused too
+                raise ValueError(f"threshold {name} {getattr(model, name)}")
         _check_golden(model, facts["golden"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path}: damaged change model ({error}); reinstall voxgate or fit it again") from error
     return model
 

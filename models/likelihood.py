@@ -90,8 +90,9 @@ def centroid_scores(cohort: Cohort, centroids: Floats, embeddings: Floats) -> Re
 
 _LEAST_SPREAD = 1e-3
 """Keeps a degenerate cohort from turning a rounding error into a likelihood."""
-LEAST_STRETCH = 1e-3
-"""Of a whitening, in any direction: voices that differ in a direction that is flattened could not be told apart."""
+LEAST_STRETCH, MOST_STRETCH = 1e-3, 10.0
+"""Of a whitening, in any direction: voices that differ in a direction that is flattened, or beside one that drowns the others,
+could not be told apart."""
 
 FEATURES = ("one", "score", "log_seconds", "score_log_seconds")
 SNR_FEATURES = (*FEATURES, "snr", "score_snr")
@@ -216,20 +217,25 @@ def load_cohort(path: Path, dim: int, calibration: Calibration) -> Cohort:
         embeddings, whitening = stored["embeddings"], stored["whitening"]
         closest = int(calibration.facts["cohort"]["closest"])
         fitted_with = calibration.facts["cohort"]["sha256"]
-    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, SafetensorError) as error:
         raise InputError(f"{path}: missing or damaged cohort ({error}); reinstall voxgate") from error
     if embeddings.ndim != 2 or embeddings.shape[1] != dim or not 1 <= closest <= embeddings.shape[0]:
         raise InputError(f"{path}: damaged cohort (shape {embeddings.shape}); reinstall voxgate")
-    if whitening.shape != (dim, dim) or not np.isfinite(whitening).all() or _least_stretch(whitening) < LEAST_STRETCH:
+    if whitening.shape != (dim, dim) or not _whitens(whitening):
         raise InputError(f"{path}: damaged cohort (whitening); reinstall voxgate")
-    if not np.isfinite(embeddings).all() or sha256_of(path) != fitted_with:
+    if not np.allclose(np.linalg.norm(embeddings.astype(np.float64), axis=1), 1, rtol=0, atol=1e-3):
+        raise InputError(f"{path}: damaged cohort (voices that are not of length 1); reinstall voxgate")
+    if sha256_of(path) != fitted_with:
         raise InputError(f"{path}: not the cohort that the calibration was fitted with; fit it again")
     return Cohort(embeddings.astype(np.float32), closest, whitening.astype(np.float32))
 
 
-def _least_stretch(whitening: Floats) -> float:
-    """The smallest eigenvalue of a symmetric matrix."""
-    return float(np.linalg.eigvalsh(whitening)[0])
+def _whitens(matrix: Floats) -> bool:
+    """Whether a square matrix is symmetric and stretches within bounds in all directions."""
+    if not (np.abs(matrix) <= MOST_STRETCH).all() or not np.allclose(matrix, matrix.T, rtol=0, atol=1e-4):
+        return False
+    stretches = np.linalg.eigvalsh(matrix)
+    return bool(stretches[0] >= LEAST_STRETCH and stretches[-1] <= MOST_STRETCH)
 
 
 def uncalibrated(dim: int) -> tuple[Calibration, Cohort]:

@@ -6,7 +6,6 @@ The profile names the speaker model by name, sha256 and dimension; loading it fo
 from __future__ import annotations
 
 import json
-import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,14 +15,31 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from voxgate.device.arrays import MOST_CHANNELS, ArrayProfile, array_from, load_array
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats, Signature, SpeakerEncoder
+from voxgate.models.room_scores import BIN_CENTRES_LOG_M
 from voxgate.models.runtime import write_json
 
 VERSION = 1
 
 MOST_THRESHOLD_LLR = 10.0
 """A threshold beyond this (either sign) would let everybody pass, or nobody."""
+
+MOST_NUMBER = 1e12
+"""No fact of an enrolment is larger."""
+
+NEAREST, FARTHEST = float(BIN_CENTRES_LOG_M[0]), float(BIN_CENTRES_LOG_M[-1])
+NEAR_RANGES = {
+    "log_distance_mean": (NEAREST, FARTHEST),
+    "log_distance_std": (0.0, (FARTHEST - NEAREST) / 2),
+    "drr_mean": (-2.5, 4.5),
+    "decay_mean": (-2.0, 1.0),
+    "stretches": (3.0, 1e6),
+}
+"""What `models.room.own_stats` can give: distances lie among the network's bins; direct to reverberant ratios (tens of dB) were
+learned between -20 and 40 dB; reverberation times (log10) lie between 10 ms and 10 s. Anything else could make any sound
+near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +51,7 @@ class WearerProfile:
     `models.distance.near_stats`), and `near_model` the model that gave them. `threshold_llr`: set by calibration, None for the
     shipped default, and `calibration` the regressions that it is a threshold of. Both are sha256; None in profiles that are
     older than they, where what they vouch for counts as another model's. `device`: name, rate and array of the enrolment's
-    source.
+    source. `array_fields`: what the file of an array of one's own says; None for arrays that ship with voxgate.
     """
 
     name: str
@@ -52,6 +68,25 @@ class WearerProfile:
     threshold_llr: float | None = None
     near_model: str | None = None
     calibration: str | None = None
+    array_fields: dict[str, Any] | None = None
+
+    def own_array(self) -> ArrayProfile:
+        """The array of the enrolment. Raises InputError where it is not known, or is not what it was."""
+        if self.array_fields is not None:
+            array = array_from(self.array_fields, f"profile {self.name}, array_fields")
+        else:
+            try:
+                array = load_array(self.array)
+            except InputError as error:
+                raise InputError(
+                    f"profile {self.name}: {error}: give --array FILE, or enrol {self.name} again"
+                ) from error
+        if (array.name, array.channels) != (self.array, self.channels):
+            raise InputError(
+                f"profile {self.name}: {array.name} of {array.channels} channels is not the array that it was made on "
+                f"({self.array!r}, {self.channels}): enrol {self.name} again"
+            )
+        return array
 
     def check_model(self, encoder: SpeakerEncoder) -> None:
         """Raise InputError unless the profile was made with this encoder."""
@@ -92,7 +127,7 @@ def load_profile(folder: Path) -> WearerProfile:
     except FileNotFoundError as error:
         missing = next((name for name in ("profile.json", "voice.safetensors") if not (folder / name).exists()), error)
         raise InputError(f"{folder}: not a wearer profile (no {missing}); enrol again") from error
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise InputError(f"{folder}: damaged wearer profile ({error}); enrol again") from error
     try:
         if facts.pop("version") != VERSION:
@@ -113,20 +148,41 @@ def load_profile(folder: Path) -> WearerProfile:
     return profile
 
 
+def _is_number(value: object) -> bool:
+    """Whether JSON's value is a number that a person could mean: finite, and not too large to be shown."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST_NUMBER
+
+
+def _is_plain(table: object) -> bool:
+    """Whether a table holds nothing but texts, numbers, truths and lists of those."""
+    if not isinstance(table, dict):
+        return False
+    values = [one for value in table.values() for one in (value if isinstance(value, list) else [value])]
+    return all(value is None or isinstance(value, str | bool) or _is_number(value) for value in values)
+
+
 def _what_is_wrong(profile: WearerProfile) -> str | None:
     """What makes a profile unusable, None when nothing does."""
     texts = (profile.name, profile.array, profile.created)
     tables = (profile.model, profile.device, profile.quality, profile.near)
-    if not all(isinstance(text, str) for text in texts) or not all(isinstance(table, dict) for table in tables):
+    if not all(isinstance(text, str) for text in texts) or not all(map(_is_plain, tables)):
         return "values of another kind"
-    if not isinstance(profile.channels, int) or not 1 <= profile.channels <= 16:
+    if type(profile.channels) is not int or not 1 <= profile.channels <= MOST_CHANNELS:
         return "channels"
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in profile.near.values()):
+    near = profile.near
+    if near and not set(NEAR_RANGES) - {"stretches"} <= set(near) <= set(NEAR_RANGES):
         return "near"
+    for name, value in near.items():
+        least, most = NEAR_RANGES[name]
+        if not _is_number(value) or not least <= value <= most:
+            return f"near {name}"
+    for name in ("clips", "speech_seconds"):
+        if profile.quality.get(name) is not None and not _is_number(profile.quality[name]):
+            return f"quality {name}"
     if not all(sha256 is None or isinstance(sha256, str) for sha256 in (profile.near_model, profile.calibration)):
         return "sha256 of a model"
     threshold = profile.threshold_llr
-    if threshold is not None and not (isinstance(threshold, int | float) and abs(threshold) <= MOST_THRESHOLD_LLR):
+    if threshold is not None and not (_is_number(threshold) and abs(threshold) <= MOST_THRESHOLD_LLR):
         return "threshold_llr"
     dim = profile.model.get("dim")
     if profile.centroid.shape != (dim,) or profile.embeddings.ndim != 2 or profile.embeddings.shape[1] != dim:

@@ -135,9 +135,29 @@ def test_bad_settings_name_where_they_come_from(voxgate: Voxgate, environment: d
     refused(voxgate("config", "show", env=environment), mention, *environment)
 
 
+@pytest.mark.parametrize(
+    ("text", "mention"),
+    [
+        ("initiator_doubt_llr = true", "initiator_doubt_llr = True"),
+        ('initiator_doubt_llr = "1.6"', "initiator_doubt_llr = '1.6'"),
+        ("endpoint_seconds = " + "[" * 5000 + "]" * 5000, "not a settings file"),
+        ("endpoint_seconds = " + "1" * 5000, "not a settings file"),
+    ],
+)
+def test_a_settings_file_is_read_strictly(voxgate: Voxgate, home: Path, text: str, mention: str) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text(text)
+    refused(voxgate("config", "show"), home / "config" / "config.toml", mention)
+
+
+def test_settings_are_shown_as_they_are_written(voxgate: Voxgate) -> None:
+    shown = voxgate("config", "show", "--set", "speaker_model=[/x]")
+    assert shown.status == 0 and "[/x]" in shown.out
+
+
 def test_config_precedence(voxgate: Voxgate, home: Path) -> None:
     (home / "config").mkdir(parents=True)
-    (home / "config" / "config.toml").write_text("endpoint_seconds = 0.7\ncommit_seconds = 1.5\nnear_threshold = 0.6\n")
+    (home / "config" / "config.toml").write_text("endpoint_seconds = 1\ncommit_seconds = 1.5\nnear_threshold = 0.6\n")
     outcome = voxgate(
         "config", "show", "--json", "--set", "endpoint_seconds=0.9",
         env={"VOXGATE_ENDPOINT_SECONDS": "0.8", "VOXGATE_COMMIT_SECONDS": "2.0"},

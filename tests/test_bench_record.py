@@ -87,3 +87,66 @@ def test_interval_refuses_what_has_no_items() -> None:
         clustered_interval([], [], seed=1)
     with pytest.raises(ValueError, match="at least one"):
         clustered_interval([1.0], ["a", "b"], seed=1)
+
+
+def test_two_runs_never_write_to_one_folder_at_once(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        record.prediction("x", p=0.5)
+        with pytest.raises(InputError, match="another run is writing here"):
+            Record(tmp_path, SETTINGS)
+        with pytest.raises(InputError, match="another run is writing here"):
+            Record(tmp_path, SETTINGS | {"seed": 4})
+    with Record(tmp_path, SETTINGS) as record:
+        assert record.done == {"x"}
+    with pytest.raises(InputError, match="other settings"):
+        Record(tmp_path, SETTINGS | {"seed": 4})
+    with Record(tmp_path, SETTINGS):
+        pass
+
+
+def test_items_that_are_there_twice_count_once_as_they_were_first(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        record.prediction("x", p=0.5, text="a\u2028b")
+        record.prediction("y", p=0.1)
+    path = tmp_path / "predictions.jsonl"
+    once = path.read_bytes()
+    path.write_bytes(once + b'{"id": "x", "p": 0.9}\n')
+    with Record(tmp_path, SETTINGS) as record:
+        assert [item["p"] for item in record.predictions] == [0.5, 0.1]
+    assert path.read_bytes() == once
+
+
+@pytest.mark.parametrize("line", [b"junk", b"5", b"[]", b'{"p": 1}', b'{"id": 3}', b'{"id": "\xff"}', b"", b"[" * 9000])
+@pytest.mark.parametrize("name", ["predictions.jsonl", "manifest.jsonl"])
+def test_a_damaged_line_is_named(tmp_path: Path, line: bytes, name: str) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        fill(record, 2)
+    path = tmp_path / name
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + line + b"\n" + second)
+    for _ in range(2):
+        with pytest.raises(InputError, match=f"{name}, line 2"):
+            Record(tmp_path, SETTINGS)
+    assert path.read_bytes() == first + line + b"\n" + second
+
+
+@pytest.mark.parametrize("text", [b"", b"[", b"[]", b"5", b"\xff"])
+def test_damaged_settings_are_named(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "settings.json").write_bytes(text)
+    with pytest.raises(InputError, match=r"settings\.json: damaged"):
+        Record(tmp_path, SETTINGS)
+
+
+def test_a_file_in_the_place_of_the_folder_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match=f"{out}: cannot be written .*--out"):
+            Record(out, SETTINGS)
+
+
+def test_what_is_forgotten_is_measured_again(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        record.prediction("x", p=0.5)
+        record.forget()
+        record.prediction("x", p=0.6)
+    assert (tmp_path / "predictions.jsonl").read_text() == '{"id": "x", "p": 0.6}\n'

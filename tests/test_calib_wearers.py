@@ -164,6 +164,100 @@ def test_damaged_and_foreign_profiles(voxgate: Callable[..., Any], home: Path) -
     assert not folder.exists()
 
 
+@pytest.fixture
+def joe(voxgate: Callable[..., Any], home: Path) -> Callable[..., None]:
+    """Joe, enrolled; call it to write other facts into his profile."""
+    assert voxgate("enroll", "joe", *JOE).status == 0
+    path = home / "data" / "wearers" / "joe" / "profile.json"
+    facts = json.loads(path.read_text())
+
+    def rewrite(text: str | None = None, **changed: object) -> None:
+        path.write_text(json.dumps({**facts, **changed}) if text is None else text)
+
+    return rewrite
+
+
+NEAR = {"log_distance_mean": -1.0, "log_distance_std": 0.1, "drr_mean": 0.5, "decay_mean": -0.4, "stretches": 9.0}
+
+
+def test_hand_edited_profiles_are_a_line_beside_the_others(
+    voxgate: Callable[..., Any], home: Path, joe: Callable[..., None]
+) -> None:
+    shutil.copytree(home / "data" / "wearers" / "joe", home / "data" / "wearers" / "[x]")
+    joe(near=NEAR)
+    assert load_wearer("joe").near == NEAR
+    drrs: list[Any] = [10**400, -1e300, -3.0, 5.0, True, "0.5", float("nan")]
+    durations: list[Any] = ["x", [1], 10**400, float("inf")]
+    damages: list[tuple[str | None, dict[str, Any]]] = [
+        ("[" * 100_000, {}),
+        ('{"version": 1, "device": ' + '{"a": ' * 800 + "1" + "}" * 801, {}),
+        (None, {"near": {"mean": 10**400}}),
+        (None, {"near": {**NEAR, "other": 1.0}}),
+        (None, {"near": {"drr_mean": 0.5}}),
+        *((None, {"near": {**NEAR, "drr_mean": value}}) for value in drrs),
+        (None, {"near": {**NEAR, "log_distance_mean": 1.5}}),
+        *((None, {"quality": {"speech_seconds": value}}) for value in durations),
+        (None, {"device": {"source": {"a": 1}}}),
+        (None, {"channels": True}),
+        (None, {"threshold_llr": True}),
+        (None, {"name": "bob"}),
+    ]
+    for text, changed in damages:
+        joe(text, **changed)
+        listed = voxgate("wearers", "--json")
+        by_name = {row["name"]: row["error"] for row in json.loads(listed.out)}
+        assert listed.status == 0 and listed.err == ""
+        assert "\n" not in by_name["joe"] and "enrol" in by_name["joe"], (changed, by_name)
+        assert "[x]" in by_name and "[x]" in voxgate("wearers").out
+        assert "joe" in one_line(voxgate("verify", "joe", JOE[0]).err)
+
+
+def test_the_list_shows_what_a_profile_says(voxgate: Callable[..., Any], joe: Callable[..., None]) -> None:
+    joe(created="[/x]", array="[/y]")
+    listed = voxgate("wearers")
+    assert listed.status == 0 and "[/x]" in listed.out and "[/y]" in listed.out
+
+
+def test_a_wearer_keeps_an_array_of_their_own(voxgate: Callable[..., Any], home: Path, tmp_path: Path) -> None:
+    band = tmp_path / "band.toml"
+    band.write_text('name = "my-band"\nchannels = 2\nroles = ["reference", "mic"]\nrecogniser = 1\n')
+    clips = []
+    for clip in (*JOE, VOICES / "joe" / "command-2.flac"):
+        mono = soundfile.read(clip, dtype="float32")[0]
+        clips.append(tmp_path / f"{clip.stem}.wav")
+        soundfile.write(clips[-1], np.stack((np.zeros_like(mono), mono), 1), RATE)
+    assert voxgate("enroll", "joe", *clips[:3], "--array", band).status == 0
+    text = band.read_text()
+    band.unlink()
+
+    def decision(*more: object) -> str:
+        (result,) = json.loads(voxgate("verify", "joe", clips[3], "--json", *more).out)
+        return str(result["decision"])
+
+    assert decision() == "wearer"
+    assert decision("--array", "stereo") == "unknown", "the silent channel"
+    refused = voxgate("verify", "joe", clips[3], "--array", "mono")
+    assert refused.status == 2 and "mono has 1" in one_line(refused.err)
+    ran = voxgate("run", clips[3], "--wearer", "joe", "--jsonl", "-")
+    assert (ran.status, ran.err) == (0, "")
+
+    path = home / "data" / "wearers" / "joe" / "profile.json"
+    facts = json.loads(path.read_text())
+    own = facts["array_fields"]
+    damaged: list[object] = [{**own, "recogniser": 0}, {**own, "name": "other"}, 5, [[]]]
+    for fields in damaged:
+        path.write_text(json.dumps({**facts, "array_fields": fields}))
+        refused = voxgate("verify", "joe", clips[3])
+        assert refused.status == 2 and "profile joe" in one_line(refused.err)
+    path.write_text(json.dumps({key: value for key, value in facts.items() if key != "array_fields"}))
+    for verb in (("verify", "joe", clips[3]), ("run", clips[3], "--wearer", "joe")):
+        older = voxgate(*verb)
+        assert older.status == 2
+        assert "no array profile 'my-band'" in one_line(older.err) and "give --array FILE" in older.err
+    band.write_text(text)
+    assert decision("--array", band) == "wearer"
+
+
 def test_forget_takes_half_written_profiles_and_spares_what_a_link_points_at(home: Path, tmp_path: Path) -> None:
     kept = tmp_path / "elsewhere"
     kept.mkdir()

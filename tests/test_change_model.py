@@ -236,6 +236,9 @@ def test_going_without_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         "golden",
         "no rows",
         "tolerance",
+        "digits",
+        "nested",
+        "high threshold",
     ],
 )
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
@@ -260,7 +263,12 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
         facts["golden"] |= {"rows": [], "llr": []}
     elif damage == "tolerance":
         facts["golden"]["tolerance"] = 1.0
+    elif damage == "digits":
+        facts["layers"][0]["bias"][0] = 10**400
+    elif damage == "high threshold":
+        facts["thresholds"]["doubt"] = 1e300
     path = tmp_path / "model.json"
-    path.write_text("{" if damage == "not json" else json.dumps(facts), encoding="utf-8")
+    texts = {"not json": "{", "nested": "[" * 100_000}
+    path.write_text(texts.get(damage) or json.dumps(facts), encoding="utf-8")
     with pytest.raises(InputError, match=r"model\.json"):
         load_change_model(facts["model"]["sha256"], path)

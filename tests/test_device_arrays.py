@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from voxgate.device.arrays import array_for, built_in_arrays, load_array
+from voxgate.device.arrays import array_for, array_from, built_in_arrays, fields_of, load_array
 from voxgate.device.errors import InputError
 
 GOOD = 'name = "mine"\nchannels = 2\nroles = ["mic", "reference"]\n'
@@ -67,6 +68,17 @@ def test_one_of_your_own(tmp_path: Path) -> None:
     assert load_array(str(path)).name == "other", "an edited file is read again"
 
 
+def test_what_is_kept_of_ones_own_gives_it_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD + "safe_turn_seconds = 0.8\npositions_m = [[0.0, 0.0, 0.01], [0, 0, 0]]\n")
+    array = load_array(path)
+    assert array_from(json.loads(json.dumps(fields_of(array))), "profile") == array
+    assert [fields_of(load_array(name)) for name in (*built_in_arrays(), "generic-5")] == [None] * 7
+    for fields in (5, {}, {**array.model_dump(mode="json"), "name": "mono"}):
+        with pytest.raises(InputError, match=r"^profile: "):
+            array_from(fields, "profile")
+
+
 def test_unknown_names_list_what_exists(tmp_path: Path) -> None:
     for name in ("respeaker", "generic-17", "generic-0", "", "../mono"):
         with pytest.raises(InputError) as caught:
@@ -98,6 +110,14 @@ def test_unknown_names_list_what_exists(tmp_path: Path) -> None:
         (GOOD + "near_radius_m = true\n", "near_radius_m: "),
         (GOOD + "near_radius_m = inf\n", "near_radius_m: "),
         (GOOD + "safe_turn_seconds = nan\n", "safe_turn_seconds: "),
+        (GOOD + "safe_turn_seconds = 1e-9\n", "safe_turn_seconds: "),
+        (GOOD + "safe_turn_seconds = 2.6\n", "safe_turn_seconds: "),
+        (GOOD + "near_radius_m = " + "1" * 5000, "not TOML"),
+        (GOOD + "near_radius_m = " + "1" * 400, "near_radius_m: "),
+        (GOOD + "positions_m = " + "[" * 5000 + "]" * 5000, "not TOML"),
+        (GOOD + "x." * 900 + "y = 1", "nested too deeply"),
+        (GOOD.replace("mine", "glasses-8"), "glasses-8 is an array that ships with voxgate: choose another name"),
+        (GOOD.replace("mine", "generic-4"), "generic-4 is an array that ships with voxgate: choose another name"),
         (GOOD + "wearable = 1\n", "wearable: Input should be a valid boolean, not 1"),
         (GOOD.replace('"mine"', "3"), "name: "),
         (GOOD.replace('["mic", "reference"]', '"mic"'), "roles: Input should be a list, not 'mic'"),

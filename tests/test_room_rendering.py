@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from voxgate.bench.distance_scenes import distances_of, loudspeaker
+from voxgate.calib import room_rendering
 from voxgate.calib.room_rendering import (
     ENROLMENT_SCENES,
     FRAMES,
+    MARKER,
     SCENES_A_DEVICE,
+    Scene,
     Sounds,
     channels_of_file,
     compressed,
@@ -21,6 +24,9 @@ from voxgate.calib.room_rendering import (
     draw_distance,
     draw_response,
     files,
+    is_material,
+    render_all,
+    save,
 )
 from voxgate.calib.room_responses import (
     Placed,
@@ -143,6 +149,83 @@ def test_files_are_of_one_two_and_more_microphones() -> None:
 def test_without_recordings_the_message_names_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="librispeech-train"):
         Sounds(tmp_path, "train")
+
+
+@pytest.fixture
+def recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Recordings that are told by name and size alone, and scenes that take no time."""
+    root = tmp_path / "recordings"
+    paths = [f"librispeech-train/{speaker}/a.flac" for speaker in range(12)]
+    for path in [*paths, "noise/speech-commands/tap.flac"]:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"sound")
+    scene = Scene(np.zeros((2, 3), np.float32), np.ones(2, np.bool_), np.zeros(3, np.float32), (1.0,) * 5)
+    monkeypatch.setattr(room_rendering, "read_mono", lambda path: np.zeros(1, np.float32))
+    monkeypatch.setattr(room_rendering, "train_scenes", lambda *_: [scene])
+    monkeypatch.setattr(room_rendering, "device_scenes", lambda *_: [scene])
+    return root
+
+
+def test_scenes_of_another_seed_or_of_other_recordings_are_never_mixed(
+    recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, left = tmp_path / "out", iter(range(3))
+
+    def interrupted(path: Path, scenes: list[Scene]) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        save(path, scenes)
+
+    monkeypatch.setattr(room_rendering, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        render_all(recordings, out, seed=1, scale=0.001)
+    monkeypatch.setattr(room_rendering, "save", save)
+    before = sorted(out.rglob("*.npz"))
+    assert len(before) == 3
+    with pytest.raises(InputError, match=r"\b3 files are not rendered yet"):
+        is_material(out)
+    with pytest.raises(InputError, match="another seed"):
+        render_all(recordings, out, seed=2, scale=0.001)
+    with pytest.raises(InputError, match="another scale"):
+        render_all(recordings, out, seed=1, scale=0.002)
+    (recordings / "librispeech-train" / "3" / "b.flac").write_bytes(b"more")
+    with pytest.raises(InputError, match="another recordings"):
+        render_all(recordings, out, seed=1, scale=0.001)
+    (recordings / "librispeech-train" / "3" / "b.flac").unlink()
+    assert sorted(out.rglob("*.npz")) == before
+    render_all(recordings, out, seed=1, scale=0.001)
+    assert is_material(out) and len(list(out.rglob("*.npz"))) == 6
+
+
+def test_scenes_that_nothing_tells_of_are_rendered_again(recordings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert not is_material(recordings) and not is_material(out)
+    render_all(recordings, out, seed=1, scale=0.001)
+    marker = out / MARKER
+    whole = marker.read_text(encoding="utf-8")
+    for text in ("", "[]", "x", '{"scale": "a"}', '{"scale": 1e999}', '{"version": 1}'):
+        marker.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=r"scenes\.json: damaged"):
+            is_material(out)
+        with pytest.raises(InputError, match=r"scenes\.json: damaged"):
+            render_all(recordings, out, seed=1, scale=0.001)
+    marker.write_text(whole.replace('"version": 1', '"version": 0'), encoding="utf-8")
+    with pytest.raises(InputError, match="another version"):
+        is_material(out)
+    marker.unlink()
+    with pytest.raises(InputError, match="give the recordings"):
+        is_material(out)
+    with pytest.raises(InputError, match="choose another --out or remove it"):
+        render_all(recordings, out, seed=1, scale=0.001)
+
+
+def test_what_is_missing_for_any_part_is_known_before_anything_is_made(recordings: Path, tmp_path: Path) -> None:
+    for speaker in range(1, 12):
+        (recordings / "librispeech-train" / str(speaker) / "a.flac").unlink()
+        (recordings / "librispeech-train" / str(speaker)).rmdir()
+    with pytest.raises(InputError, match="for the part development"):
+        render_all(recordings, tmp_path / "out", seed=1, scale=0.001)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.skipif(not (DATA / "librispeech-train").is_dir(), reason=f"no voices in {DATA}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the train extra")
 
 from voxgate.calib import room_relative  # noqa: E402
-from voxgate.calib.room_rendering import ENROLMENT_SCENES, FRAMES  # noqa: E402
+from voxgate.calib.room_rendering import ENROLMENT_SCENES, FRAMES, MARKER, VERSION  # noqa: E402
 from voxgate.device.errors import InputError  # noqa: E402
 from voxgate.export.distance import export_room, load_net, measure_parity  # noqa: E402
 from voxgate.models.room import RoomJudge, load_room_model  # noqa: E402
 from voxgate.models.room_features import INPUTS, SPEECH_INPUT, power_rows  # noqa: E402
 from voxgate.models.room_scores import BIN_EDGES_M  # noqa: E402
+from voxgate.models.runtime import write_json  # noqa: E402
 from voxgate.models.train.room import Recipe, loss_of, read_material, train  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -136,6 +139,31 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
         load_net(tmp_path)
     with pytest.raises(InputError, match="no rendered scenes"):
         read_material(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"junk", b"", b"PK\x03\x04", "cut", "other sizes"])
+def test_a_damaged_file_of_scenes_is_named(material: Path, tmp_path: Path, damage: bytes | str) -> None:
+    whole = (material / "train" / "0000.npz").read_bytes()
+    (tmp_path / "calibration").mkdir()
+    path = tmp_path / "calibration" / "0000.npz"
+    path.write_bytes(damage if isinstance(damage, bytes) else whole[: len(whole) // 2])
+    if damage == "other sizes":
+        with np.load(material / "train" / "0000.npz") as file:
+            np.savez(path, **{**file, "speech": file["speech"][:3]})
+    with pytest.raises(InputError, match=r"0000\.npz: not rendered scenes"):
+        read_material(path.parent)
+    with pytest.raises(InputError, match=r"0000\.npz: not rendered scenes"):
+        room_relative.hear_devices(tmp_path, load_room_model(), 1)
+
+
+def test_half_rendered_scenes_are_no_material(material: Path, tmp_path: Path, voxgate: Any) -> None:
+    outcome = voxgate("train", "distance", "--data", material, "--out", tmp_path / "out")
+    assert outcome.status == 2 and "without scenes.json" in outcome.err and not (tmp_path / "out").exists()
+    shutil.copytree(material, tmp_path / "half")
+    write_json(tmp_path / "half" / MARKER, {"version": VERSION, "seed": 1, "scale": 1.0, "recordings": "of a folder"})
+    outcome = voxgate("train", "distance", "--data", tmp_path / "half", "--out", tmp_path / "out")
+    (line,) = outcome.err.splitlines()
+    assert outcome.status == 2 and "not rendered yet" in line and not (tmp_path / "out").exists()
 
 
 def test_parity_notices_another_network(trained: Path, tmp_path: Path) -> None:

@@ -112,6 +112,17 @@ def test_one_sound_in_other_forms_gives_the_same_decisions(
     assert got.of("summary")[0]["seconds"] == pytest.approx(expected.of("summary")[0]["seconds"], abs=0.01)
 
 
+@pytest.mark.parametrize("verb", [("run", "z[/red].wav"), ("live", "--input")])
+def test_names_of_files_are_no_markup(
+    voxgate: Voxgate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("z[").mkdir()
+    soundfile.write("z[/red].wav", np.zeros(800), RATE)
+    done = voxgate(*verb, "z[/red].wav")
+    assert done.status == 0 and "z[/red].wav" in done.out
+
+
 def test_people_get_lines_they_can_read(voxgate: Voxgate, opening: Path) -> None:
     outcome = voxgate("run", opening, *WEARER, "--blocks")
     assert outcome.status == 0

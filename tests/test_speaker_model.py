@@ -245,7 +245,7 @@ def test_a_damaged_or_foreign_part_is_refused_in_one_line(folder: Path, file: st
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("damage", ["not finite", "another width", "no way back", "absent"])
+@pytest.mark.parametrize("damage", ["not finite", "another width", "no way back", "not symmetric", "huge", "absent"])
 def test_a_whitening_that_no_score_can_be_taken_in_is_refused(folder: Path, damage: str) -> None:
     from safetensors.numpy import load_file, save_file
 
@@ -258,7 +258,23 @@ def test_a_whitening_that_no_score_can_be_taken_in_is_refused(folder: Path, dama
         whitening = whitening[:, :-1].copy()
     elif damage == "no way back":
         whitening[0] = whitening[:, 0] = 0
+    elif damage == "not symmetric":
+        whitening[3, 4] += 0.01
+    elif damage == "huge":
+        whitening *= 100
     save_file(stored if damage == "absent" else {**stored, "whitening": whitening}, path)
+    with pytest.raises(InputError, match="damaged cohort"):
+        SpeakerModel(folder)
+
+
+@pytest.mark.parametrize("length", [0.0, 0.99, 2.0])
+def test_cohort_voices_that_are_not_of_length_one_are_refused(folder: Path, length: float) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    path = folder / "cohort.safetensors"
+    stored = load_file(path)
+    stored["embeddings"][5] *= np.float32(length)
+    save_file(stored, path)
     with pytest.raises(InputError, match="damaged cohort"):
         SpeakerModel(folder)
 
@@ -285,6 +301,7 @@ def test_what_varies_within_a_voice_costs_less_than_what_does_not(speaker: Speak
         ("calibration.json", ("shortest_turn_seconds",), float("nan")),
         ("calibration.json", ("shortest_turn_seconds",), -1.0),
         ("calibration.json", ("cohort", "closest"), 0),
+        ("calibration.json", ("cohort", "closest"), float("inf")),
         ("calibration.json", ("tables",), {}),
         ("calibration.json", ("tables",), []),
         ("golden.json", ("shape",), [0, 160, 40]),

@@ -323,3 +323,42 @@ def test_the_verb_names_what_is_missing(tmp_path: Path, voxgate: Any) -> None:
     assert outcome.status == 2 and "librispeech-train" in outcome.err
     outcome = voxgate("train", "speaker", "--data", tmp_path, "--out", tmp_path / "out")
     assert outcome.status == 2 and "librispeech-train" in outcome.err
+
+
+@pytest.mark.parametrize("text", ["x", "[]", '{"counts": 5}'])
+@pytest.mark.parametrize("rendered", [True, False])
+def test_a_damaged_listing_is_named(material: Path, tmp_path: Path, voxgate: Any, text: str, rendered: bool) -> None:
+    damaged = tmp_path / "out" / "material"
+    damaged.mkdir(parents=True)
+    (damaged / "material.json").write_text(text)
+    data = damaged
+    if not rendered:
+        data = tmp_path / "recordings"
+        for name in ("librispeech-train/0/a.flac", "noise/speech-commands/a.flac"):
+            (data / name).parent.mkdir(parents=True)
+            soundfile.write(data / name, np.zeros(RATE), RATE)
+    outcome = voxgate("train", "speaker", "--data", data, "--out", tmp_path / "out")
+    assert outcome.status == 2 and "material.json: damaged" in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("verb", ["speaker", "distance"])
+def test_recordings_are_looked_for_before_anything_is_said_or_made(
+    tmp_path: Path, voxgate: Any, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr("voxgate.bench.speaker_material.missing_engine", lambda: "hibari")
+    outcome = voxgate("train", verb, "--data", tmp_path, "--out", tmp_path / "out")
+    assert outcome.status == 2 and len(outcome.err.splitlines()) == 1 and "librispeech-train" in outcome.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("verb", ["speaker", "distance"])
+@pytest.mark.parametrize("below", ["", "further"])
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, voxgate: Any, verb: str, below: str) -> None:
+    data = tmp_path / "recordings"
+    for name in (*(f"librispeech-train/{speaker}/a.flac" for speaker in range(12)), "noise/room-silence/a.flac"):
+        (data / name).parent.mkdir(parents=True)
+        soundfile.write(data / name, np.zeros(RATE), RATE)
+    (tmp_path / "file").write_text("x")
+    outcome = voxgate("train", verb, "--data", data, "--out", tmp_path / "file" / below)
+    (line,) = outcome.err.splitlines()
+    assert outcome.status == 2 and "cannot be written" in line and "--out" in line

@@ -6,8 +6,10 @@ import importlib
 import inspect
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from voxgate.device.errors import InputError
 
@@ -97,6 +99,50 @@ def run(
     return 0
 
 
+def of_a_set(name: str, system: str | None, options: Mapping[str, Any]) -> bool:
+    """Whether a call is about a system over a set. Raises InputError where the two kinds of benchmark are mixed up."""
+    if system is not None:
+        return True
+    if name not in BENCHMARKS and (Path(name) / "items.jsonl").is_file():
+        raise InputError(f"{name}: a set of items: say what decides about them by --system, such as --system voxgate")
+    if options:
+        named = {"fit_on": "fit", "timeout_seconds": "timeout"}
+        option = next(iter(options))
+        raise InputError(f"--{named.get(option, option)}: is of a run over a set; name its --system too")
+    return False
+
+
+def run_set(folder: Path, system: str | None, out: Path | None, options: Mapping[str, Any]) -> int:
+    """Run a system over a set; the summary goes to stdout as JSON, progress to stderr. Raises InputError."""
+    try:
+        from voxgate.bench.systems.run import Options
+        from voxgate.bench.systems.run import run as work
+
+        summary, record = work(folder, out, Options(system or "", **options))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("voxgate"):
+            raise
+        raise InputError(f"system {system} needs {error.name}: pip install 'voxgate[bench]'") from error
+    print(json.dumps(summary, indent=2))
+    print(f"record in {record}", file=sys.stderr)
+    return 0
+
+
+def report(records: Sequence[Path], out: Path, sets: Sequence[Path], audio: str, seed: int) -> int:
+    """Write the report of some records; where it is goes to stdout. Raises InputError."""
+    try:
+        from voxgate.bench.reporting.report import report as work
+
+        written = work(records, out, sets, audio, seed)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("voxgate"):
+            raise
+        raise InputError(f"bench report needs {error.name}: pip install 'voxgate[bench]'") from error
+    for path in written:
+        print(path)
+    return 0
+
+
 def _checked(name: str, data: Path | None) -> Path:
     """The folder, if it holds what the benchmark reads: nothing is to be rendered before that is known. Raises InputError."""
     benchmark = BENCHMARKS[name]
@@ -130,6 +176,44 @@ def channel_numbers(text: str | None) -> tuple[int, ...] | None:
     if len(set(numbers)) < len(numbers) or min(numbers) < 0:
         raise InputError(f"--channels {text!r}: give different channel numbers from 0, such as 3 or 3,4")
     return numbers
+
+
+def build(
+    name: str,
+    out: Path,
+    voices: str | None,
+    rooms: int,
+    responses: Path | None,
+    arrays: str | None,
+    seed: int,
+    items: int | None,
+    limit: int | None,
+    executor: str | None,
+) -> int:
+    """Build a set; facts go to stdout as JSON, progress to stderr. Status 1 where a file fails a check. Raises InputError."""
+    from voxgate.bench.sets.build import Options
+    from voxgate.bench.sets.build import build as work
+
+    options = Options(voices, rooms, responses, seed=seed, items=items, limit=limit, executor=executor)
+    if arrays is not None:
+        options = replace(options, arrays=tuple(arrays.split(",")))
+    facts = work(name, out, options)
+    print(json.dumps({key: facts[key] for key in ("name", "settings", "counts", "bytes", "splits")}, indent=2))
+    for fault in facts["faults"]:
+        print(f"voxgate: {fault}", file=sys.stderr)
+    print(f"set in {out}", file=sys.stderr)
+    return 1 if facts["faults"] else 0
+
+
+def check(folder: Path) -> int:
+    """Check a set: what was found as JSON on stdout, each fault a line on stderr. Status 1 where there are any."""
+    from voxgate.bench.sets.check import check_set
+
+    found = check_set(folder)
+    print(json.dumps(found | {"faults": len(found["faults"])}, indent=2))
+    for fault in found["faults"]:
+        print(f"voxgate: {fault}", file=sys.stderr)
+    return 1 if found["faults"] else 0
 
 
 def list_benchmarks() -> int:

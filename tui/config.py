@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +41,14 @@ def resolve(flags: list[str] | None = None) -> Resolved:
             values[name] = value
             origins[name] = origin
     try:
+        # Only text, from the environment or a flag, is read as what it may mean; a file has kinds of values of its own.
+        from_file = {name: value for name, value in values.items() if origins[name] == str(config_file())}
+        GateSettings.model_validate(from_file, strict=True)
         return Resolved(GateSettings.model_validate(values), origins)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
-        raise InputError(f"{origins[name]}: {name} = {first['input']!r}: {first['msg'].lower()}") from error
+        raise InputError(f"{origins[name]}: {name} = {reprlib.repr(first['input'])}: {first['msg'].lower()}") from error
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -52,7 +56,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a settings file ({error}); correct or remove it") from error
 
 
@@ -88,13 +92,14 @@ def show(flags: list[str], json_output: bool) -> int:
         return 0
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=f"settings (file: {config_file()})")
+    table = Table(title=Text(f"settings (file: {config_file()})"))
     table.add_column("setting", no_wrap=True)  # this is what one has to type
     for name in ("value", "from", "meaning"):
         table.add_column(name, overflow="fold")
     for row in rows:
         value = "unset" if row["value"] is None else str(row["value"])
-        table.add_row(row["name"], value, row["origin"], row["description"])
+        table.add_row(row["name"], Text(value), Text(row["origin"]), row["description"])
     Console().print(table)
     return 0

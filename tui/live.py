@@ -101,7 +101,7 @@ class LiveTable:
             self._lines.append(line)
 
     def _render(self) -> Group:
-        now = Table(title=self._title, title_justify="left", expand=True)
+        now = Table(title=Text(self._title), title_justify="left", expand=True)
         for name, width in (("time", 8), ("speech", 6), ("wearer", 6), ("near", 5), ("asked", 5), ("state", 9)):
             now.add_column(name, width=width, no_wrap=True)
         now.add_column("words", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -116,7 +116,7 @@ class LiveTable:
                 percent(block.near),
                 percent(block.addressed),
                 block.state,
-                block.text,
+                Text(block.text),
             )
         # The newest lines that fit: a live display is cut off at the bottom.
         room = max(1, self._console.size.height - TABLE_ROWS)
@@ -147,7 +147,7 @@ def live(
             print(f"loading models; {job.title} may act, Ctrl-C ends", file=sys.stderr)
         recogniser = _recogniser(limits.words_timeout_seconds, job.tools, stack)
         stack.enter_context(quiet_native_stderr())  # audio hosts write there whenever they like
-        source = _open(input_file, device, array, job.profile.array if job.profile else None)
+        source = _open(input_file, device, array, job.profile.channels if job.profile else None)
         stack.callback(source.close)
         if isinstance(source, MicSource):
             stop.on_ask = source.end  # it may be waiting for a device that gives nothing
@@ -192,12 +192,11 @@ def _recogniser(timeout_seconds: float, tools: ToolSet, stack: ExitStack) -> Rec
     return recogniser
 
 
-def _open(input_file: Path | None, device: str | None, array: str | None, own_array: str | None) -> Source:
+def _open(input_file: Path | None, device: str | None, array: str | None, own_channels: int | None) -> Source:
     """The file paced in real time, or the microphone with as many channels as the array has. Raises both kinds of error."""
     if input_file is not None:
         return FileSource(input_file, paced=True)
-    wanted = array or own_array
-    return MicSource(device, channels=load_array(wanted).channels if wanted else None)
+    return MicSource(device, channels=load_array(array).channels if array else own_channels)
 
 
 def _events(session: Session, source: Source, limits: GateSettings, stop: _Stop) -> Iterator[Event | SourceFault]:

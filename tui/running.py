@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from voxgate.calib.home import ledger_file
 from voxgate.calib.store import load_wearer
@@ -62,7 +63,7 @@ class Job:
         if self.array is not None:
             array = load_array(self.array)
         elif self.profile is not None and self.profile.channels == source.channels:
-            array = load_array(self.profile.array)
+            array = self.profile.own_array()
         else:
             array = array_for(source.channels)
         if array.channels != source.channels:
@@ -168,7 +169,7 @@ def run(
             warn_of_enrolment(job.profile, array_used)
         for source in sources:
             if len(sources) > 1 and jsonl != "-":
-                Console().print(f"[bold]{source.name}[/bold]", highlight=False)
+                Console().print(Text(source.name, "bold"))
             for event in drive(job.session(source, extractors), source):
                 for sink in sinks:
                     sink.take(event)

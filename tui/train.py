@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,22 +21,25 @@ def speaker(data: Path | None, out: Path, steps: int | None, minutes: float | No
     data = _recordings(data)
     with _train_extra():
         from voxgate.bench.speaker_material import missing_engine, render_with_synthesis
+        from voxgate.calib.speaker_rendering import check_recordings, read_listing
         from voxgate.export.speaker_robust import make_model_folder
         from voxgate.models.train.speaker import SEED, Recipe, train_speaker
     seed = SEED if seed is None else seed
-    run = out / "run"
+    recorded = not (data / "material.json").is_file()
+    if recorded:
+        check_recordings(data)
+    run = _folder(out) / "run"
     recipe = Recipe()
     if steps is not None:
         recipe = replace(recipe, steps=steps)
     with _shown() as tell:
         material = data
-        if not (data / "material.json").is_file():
+        if recorded:
             material = out / "material"
             print(f"material in {material}", file=sys.stderr, flush=True)
             _warn_without(missing_engine() if not (material / "material.json").is_file() else None)
             render_with_synthesis(data, material, seed, tell)
-        counts = json.loads((material / "material.json").read_text(encoding="utf-8")).get("counts", {})
-        if counts.get("synthesised") == 0:
+        if read_listing(material / "material.json").get("counts", {}).get("synthesised") == 0:
             print(f"{material}: recorded voices alone, none synthesised", file=sys.stderr, flush=True)
         done = train_speaker(material, run, recipe, seed, minutes, tell=tell)
     if not done:
@@ -60,21 +62,25 @@ def distance(data: Path | None, out: Path, steps: int | None, minutes: float | N
     data = _recordings(data)
     with _train_extra():
         from voxgate.calib.room_relative import calibrate
-        from voxgate.calib.room_rendering import render_all
+        from voxgate.calib.room_rendering import check_recordings, is_material, render_all
         from voxgate.export.distance import export_room
         from voxgate.models.train.room import SEED, Recipe, train
     seed = SEED if seed is None else seed
     material = data
-    if not (data / "train" / "0000.npz").is_file():
+    recorded = not is_material(data)
+    if recorded:
+        check_recordings(data)
+    run = _folder(out) / "run"
+    if recorded:
         material = out / "material"
         print(f"material in {material}", file=sys.stderr, flush=True)
         render_all(data, material, seed)
     recipe = Recipe()
     if steps is not None:
         recipe = replace(recipe, steps=steps, steps_a_look=min(steps, recipe.steps_a_look))
-    train(material, out / "run", seed, minutes, recipe)
+    train(material, run, seed, minutes, recipe)
     folder = out / "near-room"
-    export_room(out / "run", folder)
+    export_room(run, folder)
     calibrate(material, folder, seed)
     print(folder)
     return 0
@@ -111,6 +117,14 @@ def _shown() -> Iterator[Tell]:
             bars.update(tasks[what], completed=done, total=total, detail=detail)
 
         yield tell
+
+
+def _folder(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror}); give another folder as --out") from error
+    return out
 
 
 def _recordings(data: Path | None) -> Path:

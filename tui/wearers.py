@@ -67,7 +67,7 @@ def enroll(
     if device is not None and not mic:
         raise InputError("--device is for --mic: leave it out, or record with --mic")
     check_writable()
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     chosen = load_array(array) if array is not None else None
     model_folder = speaker_folder(with_model(None, speaker_model))
     speaker = SpeakerModel(model_folder)
@@ -125,18 +125,26 @@ def _refuse_another_voice(profile: WearerProfile, speaker: SpeakerModel) -> None
         )
 
 
-def verify(name: str, files: list[Path], json_output: bool = False, speaker_model: Path | None = None) -> int:
+def verify(
+    name: str,
+    files: list[Path],
+    json_output: bool = False,
+    speaker_model: Path | None = None,
+    array: str | None = None,
+) -> int:
     """Compare recordings with a wearer; one result a file on stdout. Returns 0 whatever the decisions are.
 
-    Raises InputError for an unknown wearer, a profile of another model, or a file that is not a recording.
+    Raises InputError for an unknown wearer, a profile of another model, a file that is not a recording, or an array that is not
+    known or does not fit.
     """
     profile = load_wearer(name)
+    chosen = load_array(array) if array is not None else None
     folder = speaker_folder(with_model(None, speaker_model))
     speaker = SpeakerModel(folder)
     profile.check_model(speaker.encoder)
     warn_if_uncalibrated(speaker, folder)
     warn_of_threshold(profile, speaker)
-    results = [verify_clip(profile, read_clip(path), speaker) for path in files]
+    results = [verify_clip(profile, read_clip(path), speaker, chosen) for path in files]
     if json_output:
         print(json.dumps([result.as_json() for result in results], indent=2, ensure_ascii=False))
         return 0
@@ -171,15 +179,15 @@ def wearers(json_output: bool = False) -> int:
     table = Table("name", "array", "clips", "speech", "signature", "since")
     for row in rows:
         if row["error"]:
-            table.add_row(row["name"], Text(row["error"], style="red"), "", "", "", "")
+            table.add_row(Text(row["name"]), Text(row["error"], style="red"), "", "", "", "")
         else:
             table.add_row(
-                row["name"],
-                row["array"],
+                Text(row["name"]),
+                Text(row["array"]),
                 str(row["clips"]),
                 _number(row["speech_seconds"], "{:.1f} s"),
                 "yes" if row["signature"] else "no",
-                row["created"],
+                Text(row["created"]),
             )
     Console().print(table)
     return 0

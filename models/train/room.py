@@ -24,9 +24,10 @@ from torch.nn import functional
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.nets.room import RoomNet
-from voxgate.models.room_features import INPUTS, SPEECH_INPUT, Mask, network_inputs
+from voxgate.models.room_features import INPUTS, SPEECH_INPUT, network_inputs
 from voxgate.models.room_scores import BIN_EDGES_M, DISTANCE_BINS, near_llr, share_within
 from voxgate.models.runtime import write_json
+from voxgate.models.train.scenes import Material, read_scenes
 
 SEED = 20261130
 LENGTHS_FRAMES = (16, 24, 31, 31, 47, 80, 112)
@@ -58,22 +59,9 @@ class Recipe:
     steps_a_look: int = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """Scenes of one rendered file: rows (k, n, F), speech (k, n), noise (k, F), truth (k, 5)."""
-
-    rows: Floats
-    speech: Mask
-    noise: Floats
-    truth: Floats
-
-
 def read_material(folder: Path) -> list[Material]:
-    """Every rendered file of a folder. Raises InputError when there is none."""
-    found = []
-    for path in sorted(folder.glob("[0-9]*.npz")):
-        with np.load(path) as file:
-            found.append(Material(file["rows"], file["speech"], file["noise"], file["truth"]))
+    """Every rendered file of a folder. Raises InputError when there is none, or for a damaged one."""
+    found = [read_scenes(path) for path in sorted(folder.glob("[0-9]*.npz"))]
     if not found:
         raise InputError(f"{folder}: no rendered scenes; run voxgate.calib.room_rendering first")
     return found

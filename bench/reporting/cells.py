@@ -1,0 +1,142 @@
+"""The tables of the cue cells: each condition by itself, and what changing one cue alone does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from voxgate.bench.reporting.published import published_lines
+from voxgate.bench.reporting.tables import EMPTY, Cell, Line, Table, change_cell, percent, share_cell
+from voxgate.bench.reporting.views import View, Views, at, figure_at, with_group
+
+CUES = 3
+"""Parts of a cell's name that are source, distance and gap; what follows is a condition."""
+MEASURED = "measured"
+"""The condition of cells through measured responses, which are shown as openly as the plain ones."""
+
+
+def by_condition(names: Iterable[str]) -> dict[str, list[str]]:
+    """Cells by what their names say beyond source, distance and gap; the plainest first."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda name: name.count("/")):
+        found.setdefault("/".join(name.split("/")[CUES:]), []).append(name)
+    return found
+
+
+def plain_cells(view: View) -> list[str]:
+    """The cells without a further condition, or with the fewest."""
+    return next(iter(by_condition(at(view.block, "cells", "each") or {}).values()), [])
+
+
+def cells(views: Views) -> Iterator[Table]:
+    """One table for each condition: a column a cell, with target action, tool and mute rates in each."""
+    chosen = views.with_part("cells", "each")
+    names = dict.fromkeys(name for view in chosen for name in at(view.block, "cells", "each"))
+    for number, (condition, group) in enumerate(by_condition(names).items()):
+        targets = {n: t for v in chosen for n in group if (t := at(v.block, "cells", "each", n, "target"))}
+        present = [view for view in chosen if any(at(view.block, "cells", "each", name) for name in group)]
+        short = {name: "/".join(name.split("/")[:CUES]) for name in group}
+        titles = tuple(f"{short[name]} → {targets[name]}" for name in group)
+        named = condition.replace("/", ", ")
+        yield Table(
+            f"cells-{number}" if number else "cells",
+            f"Cells: {named}" if condition else "Cells of source, distance and gap",
+            "Each cell: share of items with the target action, interval and counts; below it the tool and the mute rate. "
+            f"Balanced: cells that want a tool weigh as much as those that want mute. {_wanted(targets)}.",
+            "System",
+            ("Mean", "Balanced", "Worst", *titles),
+            tuple(Line(view.system, cells_of(view, group), views.group(view)) for view in present)
+            + (() if number else _published_cells(group)),
+            folded=number > 0 and condition != MEASURED,
+        )
+        yield Table(
+            f"cells-errors-{number}" if number else "cells-errors",
+            f"Errors by cell: {named}" if condition else "Errors by cell",
+            "False execution of each cell; in cells where a tool is wanted the false rejection, and beside it the share with "
+            "acts outside of the trigger.",
+            "System",
+            titles,
+            tuple(
+                Line(view.system, tuple(_errors_of(view, name) for name in group), views.group(view))
+                for view in present
+            ),
+            folded=True,
+        )
+
+
+def _wanted(targets: Mapping[str, str]) -> str:
+    mutes = sum(target == "mute" for target in targets.values())
+    share = percent(mutes / len(targets))
+    return f"Mute is wanted in {mutes} of {len(targets)} cells: always-mute is right in {share} % of them"
+
+
+def cells_of(view: View, names: Sequence[str]) -> tuple[Cell, ...]:
+    right = {n: f["mean"] for n in names if (f := figure_at(view.block, "cells", "each", n, "action_right"))}
+    if not right:
+        return (EMPTY,) * (len(names) + 3)
+    worst = min(right, key=lambda name: right[name])
+    mean = sum(right.values()) / len(right)
+    found = [
+        Cell(percent(mean), share=mean),
+        _balanced(view, right),
+        Cell(percent(right[worst]), more=("/".join(worst.split("/")[:CUES]),), share=right[worst]),
+    ]
+    for name in names:
+        tool, mute = (figure_at(view.block, "cells", "each", name, what) for what in ("tool", "mute"))
+        both = " · ".join(f"{what} {percent(f['mean'])}" for what, f in (("tool", tool), ("mute", mute)) if f)
+        found.append(share_cell(figure_at(view.block, "cells", "each", name, "action_right"), both))
+    return tuple(found)
+
+
+def _balanced(view: View, right: Mapping[str, float]) -> Cell:
+    by_target: dict[str, list[float]] = {}
+    for name, share in right.items():
+        by_target.setdefault(str(at(view.block, "cells", "each", name, "target")), []).append(share)
+    balanced = sum(sum(shares) / len(shares) for shares in by_target.values()) / len(by_target)
+    return Cell(percent(balanced), share=balanced)
+
+
+def _errors_of(view: View, name: str) -> Cell:
+    acts = figure_at(view.block, "cells", "each", name, "false_execution")
+    if at(view.block, "cells", "each", name, "target") == "mute":
+        return share_cell(acts)
+    rejected = share_cell(figure_at(view.block, "cells", "each", name, "false_rejection"))
+    return Cell(rejected.main, rejected.interval, rejected.count, (f"outside {percent(acts['mean'])}",) if acts else ())
+
+
+def _published_cells(names: Sequence[str]) -> tuple[Line, ...]:
+    keys = {"same/far": "same_far", "other/near": "other_near"}
+    found = published_lines(
+        ("cells_mean", "", "cells_worst", *(keys.get("/".join(name.split("/")[:2]), "") for name in names))
+    )
+    return found
+
+
+def contrasts(views: Views) -> Iterator[Table]:
+    """A line a contrast of source, distance or gap, a column a system; cells under a further condition apart."""
+    lines: dict[tuple[str, str], dict[str, Cell]] = {}
+    plain: set[str] = set()
+    chosen = [view for view in views.with_part("contrasts") if isinstance(view.block["contrasts"], list)]
+    systems = list(dict.fromkeys(view.system for view in chosen))
+    for view in chosen:
+        plain.update(plain_cells(view))
+        for each in view.block["contrasts"]:
+            if each["from"].split("/")[CUES:] == each["to"].split("/")[CUES:]:
+                mute = change_cell(each["mute"])
+                cell = change_cell(each["tool"], f"mute {mute.main}")
+                group, head = with_group(views.group(view), each["cue"].split("_")[0]), (each["from"], each["to"])
+                lines.setdefault((group, " → ".join(head)), {})[view.system] = cell
+    for simple in (True, False):
+        yield Table(
+            "contrasts" if simple else "contrasts-conditions",
+            "Paired contrasts: one cue changed" if simple else "The same under further conditions",
+            "The same items in two cells that differ in one cue: by how many points the tool rate changes from the first cell "
+            "to the second, and beside it the mute rate. A gap ought to change nothing.",
+            "Cells",
+            tuple(systems),
+            tuple(
+                Line(head, tuple(found.get(system, EMPTY) for system in systems), group)
+                for (group, head), found in lines.items()
+                if (head.split(" → ")[0] in plain) == simple
+            ),
+            folded=not simple,
+        )

@@ -1,0 +1,1 @@
+"""Builds the sets of the benchmark: items rendered from the corpus, voices and rooms."""

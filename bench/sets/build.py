@@ -1,0 +1,288 @@
+"""Builds a set: rooms, then enrolments and cases, each a job of its own that leaves its files whole or not at all.
+
+An interrupted build goes on where it stopped, and ends with the same bytes as one that was not. `work/` in the set's folder
+holds what was made so far (rooms, speech, finished jobs) and goes when the set is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from voxgate.bench import corpus
+from voxgate.bench.record import Progress, git_commit, versions
+from voxgate.bench.sets import cues, vgbench
+from voxgate.bench.sets.cases import Case
+from voxgate.bench.sets.check import by_file, file_faults
+from voxgate.bench.sets.executor import run_all
+from voxgate.bench.sets.render import Rendered, Settings, render_case, render_enrolment
+from voxgate.bench.sets.rooms import (
+    ARRAYS,
+    SETUPS,
+    RoomSpec,
+    enrolment_room,
+    from_bytes,
+    measured_specs,
+    simulated_bytes,
+)
+from voxgate.bench.sets.vgbench import Pools
+from voxgate.bench.sets.voices import ENROLMENT, Voice, parse_voices
+from voxgate.device.errors import InputError
+from voxgate.models.runtime import write_json
+
+SETS = {"vgbench": vgbench.plan, "cues": cues.plan}
+ROOMS = 36
+KNOWN_ROOM = 4
+"""Every fourth room is for training, the others are new."""
+VERSION = 1
+"""Of what is made of the same settings: raise it when that changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What decides a set's items, and how its jobs run (`executor`, `processes`), which decides nothing."""
+
+    voices: str | None = None
+    rooms: int = ROOMS
+    responses: Path | None = None
+    arrays: tuple[str, ...] = ARRAYS
+    seed: int = 0
+    items: int | None = None
+    limit: int | None = None
+    executor: str | None = None
+    processes: int | None = None
+
+
+def build(name: str, out: Path, options: Options) -> dict[str, Any]:
+    """Build a set into `out`, or go on with it; returns what `set.json` holds. Raises InputError for bad options, a
+    recording that is missing, a folder with another set, or a scheduler out of reach."""
+    began = time.monotonic()
+    voices = parse_voices(options.voices)
+    cases = _planned(name, options, voices)
+    settings = _settings(name, options, voices)
+    out.mkdir(parents=True, exist_ok=True)
+    _claim(out, settings)
+    if (out / "set.json").is_file():
+        print(f"{out}: complete already; check it with voxgate bench check", file=sys.stderr)
+        shutil.rmtree(out / "work", ignore_errors=True)  # where the last call ended just before it did so
+        facts: dict[str, Any] = json.loads((out / "set.json").read_text(encoding="utf-8"))
+        return facts
+    _write_texts(out, cases)
+    _check_recordings(out, cases)
+    work = out / "work"
+    for folder in ("rooms", "speech", "done"):
+        (work / folder).mkdir(parents=True, exist_ok=True)
+    rendering = Settings(options.seed, options.arrays, str(work.resolve()))
+    _make_rooms(work / "rooms", cases, options)
+    jobs = _jobs(cases, rendering)
+    missing = [name for name in jobs if not (work / "done" / f"{name}.json").is_file()]
+    progress = Progress("rendered", len(missing))
+    if len(missing) < len(jobs):
+        print(f"{len(jobs) - len(missing)} of {len(jobs)} are there already", file=sys.stderr)
+    for number, (rendered, faults) in run_all(
+        _render, [jobs[name] for name in missing], options.executor, options.processes
+    ):
+        _keep(out, work / "done" / f"{missing[number]}.json", rendered, faults)
+        progress.step()
+    facts = _finish(out, name, settings, cases, list(jobs), voices)
+    shutil.rmtree(work)
+    seconds = time.monotonic() - began
+    print(
+        f"{facts['counts']['items']} items, {facts['bytes'] / 1e6:.0f} MB; {len(missing)} jobs in {seconds:.0f} s",
+        file=sys.stderr,
+    )
+    return facts
+
+
+def _planned(name: str, options: Options, voices: tuple[Voice, ...]) -> list[Case]:
+    if name not in SETS:
+        raise InputError(f"no set {name!r}: there are {', '.join(SETS)}")
+    for array in options.arrays:
+        if array not in ARRAYS:
+            raise InputError(f"--arrays {array}: a set is rendered on {', '.join(ARRAYS)}")
+    rooms = tuple(
+        RoomSpec(
+            f"room-{number:02d}", options.seed, SETUPS[(number + number // KNOWN_ROOM) % 2], number % KNOWN_ROOM != 0
+        )
+        for number in range(options.rooms)
+    )
+    measured = tuple(measured_specs(options.responses, options.seed)) if options.responses is not None else ()
+    if not rooms and not measured:
+        raise InputError("--rooms 0: nowhere to speak; give rooms, or measured responses as --responses")
+    return SETS[name](Pools(voices, rooms, measured, options.seed, options.limit), options.items)
+
+
+def _settings(name: str, options: Options, voices: Sequence[Voice]) -> dict[str, Any]:
+    return {
+        "set": name,
+        "version": VERSION,
+        "seed": options.seed,
+        "voices": [voice.name for voice in voices],
+        "rooms": options.rooms,
+        "responses": options.responses.name if options.responses is not None else None,
+        "arrays": list(options.arrays),
+        "items": options.items,
+        "limit": options.limit,
+    }
+
+
+def _claim(out: Path, settings: dict[str, Any]) -> None:
+    marker = out / "settings.json"
+    if marker.is_file():
+        try:
+            same = json.loads(marker.read_text(encoding="utf-8")) == settings
+        except ValueError:
+            same = False
+        if not same:
+            raise InputError(f"{out}: holds a set with other settings; give another --out or delete it")
+    elif any(out.iterdir()):
+        raise InputError(f"{out}: not empty, and no set; give a new or empty folder as --out")
+    else:
+        write_json(marker, settings)
+
+
+def _write_texts(out: Path, cases: Sequence[Case]) -> None:
+    """`texts.tsv`: what is said under which id, which is what own recordings are called."""
+    texts = {f"enrolment-{number + 1}": text for number, text in enumerate(ENROLMENT)}
+    for case in cases:
+        for asked in case.asked:
+            texts |= {part.text_id: part.text for part in asked.scene.parts} if asked.scene is not None else {}
+    lines = [f"{name}\t{text}\n" for name, text in texts.items()]
+    (out / "texts.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def _check_recordings(out: Path, cases: Sequence[Case]) -> None:
+    wanted: dict[Path, None] = {}
+    for case in cases:
+        said = [(part.voice, part.text_id) for asked in case.asked if asked.scene for part in asked.scene.parts]
+        said += [(case.wearer, f"enrolment-{number + 1}") for number in range(len(ENROLMENT))]
+        for voice, name in said:
+            if voice.folder is not None:
+                wanted[Path(voice.folder) / f"{name}.wav"] = None
+    missing = [path for path in wanted if not path.is_file()]
+    if missing:
+        raise InputError(f"{missing[0]}: missing, and {len(missing) - 1} more; {out / 'texts.tsv'} says what to record")
+
+
+def _make_rooms(folder: Path, cases: Sequence[Case], options: Options) -> None:
+    specs = _specs(cases)
+    missing = [spec for spec in specs if not (folder / f"{spec.key}.npz").is_file()]
+    progress = Progress("rooms", len(missing))
+    for number, content in run_all(simulated_bytes, [(spec,) for spec in missing], options.executor, options.processes):
+        _write(folder / f"{missing[number].key}.npz", content)
+        progress.step()
+
+
+def _specs(cases: Sequence[Case]) -> list[RoomSpec]:
+    """The simulated rooms that cases and their enrolments need."""
+    specs = {spec: None for case in cases for spec in case.rooms}
+    specs |= {enrolment_room(spec): None for spec in list(specs)}
+    return [spec for spec in specs if spec.measured is None]
+
+
+def _jobs(cases: Sequence[Case], rendering: Settings) -> dict[str, tuple[Any, ...]]:
+    """The arguments of `_render` by the job's name: enrolments, then cases."""
+    jobs: dict[str, tuple[Any, ...]] = {}
+    for case in cases:
+        for spec in case.rooms:
+            jobs.setdefault(f"enrolment-{case.wearer.slug}-{enrolment_room(spec).name}", (case.wearer, spec, rendering))
+    return jobs | {case.id: (case, None, rendering) for case in cases}
+
+
+def _render(what: Case | Voice, spec: RoomSpec | None, rendering: Settings) -> tuple[Rendered, list[str]]:
+    """A job: render a case, or the enrolment of a voice for rooms like `spec`, and what the checks find in its files."""
+    if isinstance(what, Voice):
+        assert spec is not None
+        rendered = render_enrolment(what, spec, rendering)
+    else:
+        rendered = render_case(what, rendering)
+    faults = [
+        f"{name}: {fault}"
+        for name, rows in by_file(rendered.segments).items()
+        for fault in file_faults(rendered.files[name], rows)
+    ]
+    return rendered, faults
+
+
+def _keep(out: Path, marker: Path, rendered: Rendered, faults: list[str]) -> None:
+    for name, content in rendered.files.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, content)
+    size = sum(map(len, rendered.files.values()))
+    write_json(marker, {"items": rendered.items, "segments": rendered.segments, "faults": faults, "bytes": size})
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
+
+
+def _finish(
+    out: Path, name: str, settings: dict[str, Any], cases: Sequence[Case], jobs: Sequence[str], voices: Sequence[Voice]
+) -> dict[str, Any]:
+    """Join what the jobs left, in the order of the plan; `set.json` comes last and says that the set is complete."""
+    items: list[dict[str, Any]] = []
+    segments: list[dict[str, Any]] = []
+    faults: list[str] = []
+    size = 0
+    for job in jobs:
+        done = json.loads((out / "work" / "done" / f"{job}.json").read_text(encoding="utf-8"))
+        items += done["items"]
+        segments += done["segments"]
+        faults += done["faults"]
+        size += done["bytes"]
+    for path, rows in ((out / "manifest.jsonl", segments), (out / "items.jsonl", items)):
+        _write(path, "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode())
+    rooms = {}
+    for spec in _specs(cases):
+        room = from_bytes(spec, (out / "work" / "rooms" / f"{spec.key}.npz").read_bytes())
+        rooms[spec.name] = {"held": spec.held, "setup": spec.setup, **room.facts}
+    facts = {
+        "name": name,
+        "settings": settings,
+        "versions": versions(),
+        "git_commit": git_commit(),
+        "counts": _counts(items, segments),
+        "faults": faults,
+        "bytes": size,
+        "splits": _splits(cases),
+        "voices": [{"name": v.name, "engine": v.engine, "sources": v.sources, "held": v.held} for v in voices],
+        "rooms": rooms,
+        "measured": sorted({spec.name for case in cases for spec in case.rooms if spec.measured is not None}),
+        "synthetic": [v.name for v in voices if v.engine != "recordings"],
+    }
+    write_json(out / "set.json", facts)
+    return json.loads(json.dumps(facts))  # type: ignore[no-any-return]
+
+
+def _counts(items: Sequence[dict[str, Any]], segments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "items": len(items),
+        "files": len({row["audio"] for row in segments}),
+        "segments": len(segments),
+        "pairs": len({item["pair"] for item in items}),
+        **{by: dict(sorted(Counter(item[by] for item in items).items())) for by in ("family", "array", "cell")},
+        "target": dict(Counter("tool" if "TOOL" in item["target"] else item["target"] for item in items)),
+        "held": dict(sorted(Counter("+".join(item["held"]) for item in items).items())),
+        "engines": dict(Counter(item["facts"].get("engines", "one voice") for item in items)),
+    }
+
+
+def _splits(cases: Sequence[Case]) -> dict[str, Any]:
+    chosen = corpus.splits(corpus.load())
+    return {
+        "corpus_seed": chosen.seed,
+        "tools": sorted(chosen.tools),
+        "axes": ["item", "template", "tool", "voices", "rooms"],
+        "cases": dict(sorted(Counter("+".join(case.held) for case in cases).items())),
+    }

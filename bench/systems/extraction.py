@@ -1,0 +1,45 @@
+"""Sessions over many items at once, into the evidence cache: on every core, or on a cluster that shares the folders.
+
+The record itself is written in order by one process, which finds everything in the cache then.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from voxgate.bench.items import Item
+from voxgate.bench.record import Progress
+from voxgate.bench.sets.executor import run_all
+from voxgate.bench.systems.cache import EvidenceCache
+from voxgate.bench.systems.sessions import NotEnrolled, Sessions
+
+LEAST_ITEMS_A_PROCESS = 8
+"""A process loads all models first: for fewer items than these it is not worth it."""
+
+
+def extract(sessions: Sessions, items: Iterable[Item], forced: bool, executor: str | None = None) -> None:
+    """Make the event lists that are not there yet. `executor`: address of a Dask scheduler. Raises InputError."""
+    heard = {sessions.events_key(item, forced): item for item in items if item.audio is not None}
+    missing = [item for key, item in heard.items() if not sessions.cache.has(key)]
+    processes = min(os.cpu_count() or 1, len(missing) // LEAST_ITEMS_A_PROCESS)
+    if executor is None and processes < 2:
+        return  # what runs then extracts as it goes
+    told = (sessions.folder.resolve(), sessions.mode, sessions.cache.folder.resolve(), sessions.float_speaker, forced)
+    progress = Progress("extraction", len(missing))
+    for _ in run_all(_extract, [(*told, item) for item in missing], executor, processes):
+        progress.step()
+
+
+def _extract(folder: Path, mode: str, cache: Path, float_speaker: bool, forced: bool, item: Item) -> None:
+    with suppress(NotEnrolled):  # the run says so of each item
+        _sessions(folder, mode, cache, float_speaker).events(item, forced)
+
+
+@functools.lru_cache(maxsize=2)
+def _sessions(folder: Path, mode: str, cache: Path, float_speaker: bool) -> Sessions:
+    """One a process, so that models are loaded once."""
+    return Sessions(folder, mode, EvidenceCache(cache), float_speaker)

@@ -1,0 +1,276 @@
+"""The figures of a run, from its predictions alone: shares with intervals clustered over voice and command.
+
+Tool recall and mute rate always stand side by side, false executions and false rejections apart. What there is nothing of is
+left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations, zip_longest
+from operator import itemgetter
+from statistics import fmean
+from typing import Any
+
+from voxgate.bench.record import clustered_interval
+
+Row = dict[str, Any]
+Figure = dict[str, Any]
+
+AXES = ("source", "distance", "gap_ms")
+"""Parts of a cue cell's name; a further one is its `condition`, which most cells go without."""
+FIRST = ("same", "near", "")
+"""Values that a contrast starts from; of others the smaller, or the first by name."""
+
+
+def figures(rows: Sequence[Row], seed: int = 0) -> Figure:
+    """Everything of all items, and of each array where there are several. Intervals are drawn with `seed`."""
+    arrays = list(dict.fromkeys(row["array"] for row in rows if row["audio"] is not None))
+    found: Figure = {"all": block(rows, seed)}
+    if len(arrays) > 1:
+        found["arrays"] = {
+            array: block([row for row in rows if row["array"] == array or row["audio"] is None], seed)
+            for array in arrays
+        }
+    return found
+
+
+def block(rows: Sequence[Row], seed: int = 0) -> Figure:
+    """The figures of any choice of items. Beside sound, words alone count only as the control of `speaker_switch`."""
+    heard = [row for row in rows if row["audio"] is not None] or list(rows)
+    found: Figure = {"counts": _counts(rows), "rates": rates(heard, seed)}
+    families = {
+        "speaker_switch": speaker_switch(_of(rows, "speaker-switch"), seed),
+        "self_talk": self_talk(_of(heard, "self-talk"), seed),
+        "side_talk": side_talk(_of(heard, "side-talk"), seed),
+        "requests": rates(_of(heard, "request"), seed),
+        "questions": rates(_of(heard, "question"), seed),
+        "cells": cells(_of(heard, "cue"), seed),
+        "contrasts": contrasts(_of(heard, "cue"), seed),
+    }
+    return found | {name: figure for name, figure in families.items() if figure}
+
+
+def share(rows: Iterable[Row], value: Callable[[Row], float | bool], seed: int) -> Figure | None:
+    """Mean of a value over items, with its interval; None where there are none."""
+    chosen = list(rows)
+    if not chosen:
+        return None
+    voices, commands = [row["voice"] for row in chosen], [row["command"] for row in chosen]
+    return clustered_interval([float(value(row)) for row in chosen], voices, commands, seed=seed)
+
+
+def rates(rows: Sequence[Row], seed: int) -> Figure:
+    """What is right and wrong of any items, each over those that it can be asked of."""
+    tools = [row for row in rows if row["target_kind"] == "tool"]
+    mutes = [row for row in rows if row["target_kind"] == "mute"]
+    answers = [row for row in rows if row["target_kind"] == "answer"]
+    named = [row for row in tools if row["params_right"]]
+    recall, muted = share(tools, lambda row: row["tool_right"], seed), share(mutes, lambda row: row["mute"], seed)
+    found: Figure = {
+        "action_right": share(rows, lambda row: row["action_right"], seed),
+        "tool_recall": recall,
+        "mute_rate": share(rows, lambda row: row["mute"], seed),
+        "mute_right": muted,
+        "answer_recall": share(answers, lambda row: row["action_right"], seed),
+        "exact_call": share(tools, lambda row: row["exact"], seed),
+        "arguments": share(named, _arguments, seed),
+        "false_execution": share(rows, lambda row: row["false_execution"], seed),
+        "false_tool": share(mutes, lambda row: row["tool_acted"], seed),
+        "false_rejection": share([*tools, *answers], lambda row: row["false_rejection"], seed),
+        "wrong_act": share([*tools, *answers], lambda row: row["wrong_act"], seed),
+        "errors": share(rows, lambda row: row["error"] is not None, seed),
+    }
+    found = {name: figure for name, figure in found.items() if figure is not None}
+    if recall is not None and muted is not None:
+        found["balanced"] = (recall["mean"] + muted["mean"]) / 2
+    return found
+
+
+def _arguments(row: Row) -> float:
+    """Share of an item's parameters that are right, the tool being right."""
+    right: dict[str, bool] = row["params_right"]
+    return sum(right.values()) / len(right)
+
+
+def _counts(rows: Sequence[Row]) -> Figure:
+    return {
+        "items": len(rows),
+        "targets": dict(Counter(row["target_kind"] for row in rows)),
+        "families": dict(Counter(row["family"] for row in rows)),
+        "errors": dict(Counter(row["error"] for row in rows if row["error"] is not None)),
+        "notes": dict(Counter(note for row in rows for note in row["notes"])),
+        "stray_acts": sum(row["stray_acts"] for row in rows),
+        "always_mute_right": sum(row["target_kind"] == "mute" for row in rows),
+    }
+
+
+def speaker_switch(rows: Sequence[Row], seed: int) -> Figure:
+    """Mute where another person goes on, with both positive controls: the same speaker, and the words alone."""
+    muted, single = _with_target(rows, "mute"), [row for row in rows if row["audio"] and row["target_kind"] != "mute"]
+    words = [row for row in rows if row["audio"] is None]
+    return _without_none(
+        {
+            "switch_mute": share(muted, lambda row: row["mute"], seed),
+            "switch_stray": share(muted, lambda row: row["stray_acts"] > 0, seed),
+            "same_speaker_tool": share(single, lambda row: row["action_right"], seed),
+            "same_speaker_exact": share(single, lambda row: row["exact"], seed),
+            "same_speaker_mute": share(single, lambda row: row["mute"], seed),
+            "text_only_tool": share(words, lambda row: row["action_right"], seed),
+            "text_only_exact": share(words, lambda row: row["exact"], seed),
+            "pair_right": _pairs_right([*muted, *single], seed),
+        }
+    )
+
+
+def self_talk(rows: Sequence[Row], seed: int) -> Figure:
+    """Mute of talk to oneself, and its twin of direct request acted on; `both_right` of each pair."""
+    twins = [row for row in rows if row["target_kind"] != "mute"]
+    talk = _with_target(rows, "mute")
+    found = {
+        "mute": share(talk, lambda row: row["mute"], seed),
+        "twin_tool": share(twins, lambda row: row["action_right"], seed),
+        "twin_mute": share(twins, lambda row: row["mute"], seed),
+        "both_right": _pairs_right(rows, seed),
+    }
+    kinds = {
+        kind: share([row for row in talk if row["variant"] == kind], lambda row: row["mute"], seed)
+        for kind in dict.fromkeys(row["variant"] for row in talk)
+    }
+    return _without_none(found | {"mute_by_variant": kinds if len(kinds) > 1 else None})
+
+
+def side_talk(rows: Sequence[Row], seed: int) -> Figure:
+    """Whom the acts serve, by configuration; right is an act for the assistant's words alone that is the one wanted."""
+    found: Figure = _without_none(
+        {
+            "right": share(rows, _side_right, seed),
+            "right_in_both_orders": _pairs_right(rows, seed, _side_right),
+        }
+    )
+    if not rows:
+        return {}
+    found["labels"] = _labels(rows)
+    found["configurations"] = {
+        name: {"right": share(group, _side_right, seed), "labels": _labels(group)}
+        for name, group in _groups(rows, "variant").items()
+    }
+    return found
+
+
+def _side_right(row: Row) -> bool:
+    served = "neither" if row["target_kind"] == "mute" else "assistant"
+    return bool(row["action_right"]) and row["side"] == served and not row["stray_acts"]
+
+
+def _labels(rows: Sequence[Row]) -> dict[str, int]:
+    counted = Counter(row["side"] for row in rows)
+    return {label: counted[label] for label in ("assistant", "bystander", "both", "neither")}
+
+
+def cells(rows: Sequence[Row], seed: int) -> Figure:
+    """Each cell by itself: the right action, and tool, mute and errors of both kinds apart. Of the cells of each condition
+    their mean, the mean of what is to act and what is to be muted (`balanced`), and the worst."""
+    each: dict[str, Figure] = {}
+    conditions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, group in _groups(rows, "cell").items():
+        target = group[0]["target_kind"]
+        conditions["/".join(name.split("/")[len(AXES) :])][target].append(name)
+        each[name] = {"target": target} | {
+            title: share(group, itemgetter(field), seed)
+            for title, field in (
+                ("action_right", "action_right"),
+                ("tool", "tool_acted"),
+                ("mute", "mute"),
+                ("exact", "exact"),
+                ("false_execution", "false_execution"),
+                ("false_rejection", "false_rejection"),
+            )
+        }
+    if not each:
+        return {}
+    right = {name: figure["action_right"]["mean"] for name, figure in each.items()}
+    whole = {}
+    for condition, by_target in conditions.items():
+        means = [fmean(right[name] for name in names) for names in by_target.values()]
+        names = [name for some in by_target.values() for name in some]
+        worst = min(names, key=lambda name: right[name])
+        whole[condition] = {
+            "mean": fmean(right[name] for name in names),
+            "balanced": fmean(means),
+            "worst": {"cell": worst, "action_right": right[worst]},
+        }
+    return {"each": each, "conditions": whole}
+
+
+def contrasts(rows: Sequence[Row], seed: int) -> list[Figure]:
+    """What changing one cue alone does: over items of one pair in two cells that differ in one part, the change of tool and of
+    mute rate from the first cell to the second."""
+    pairs: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        pairs[row["pair"], row["array"]][row["cell"]] = row
+    names = list(dict.fromkeys(row["cell"] for row in rows))
+    found = []
+    for one, other in combinations(names, 2):
+        axis = _only_difference(one, other)
+        if axis is None:
+            continue
+        first, second = (one, other) if _rank(one, axis) <= _rank(other, axis) else (other, one)
+        both = [(pair[first], pair[second]) for pair in pairs.values() if first in pair and second in pair]
+        if not both:
+            continue
+        clusters = [after["voice"] for _, after in both], [after["command"] for _, after in both]
+        change = {
+            what: clustered_interval([float(b[field]) - float(a[field]) for a, b in both], *clusters, seed=seed)
+            for what, field in (("tool", "tool_acted"), ("mute", "mute"))
+        }
+        found.append({"cue": AXES[axis] if axis < len(AXES) else "condition", "from": first, "to": second, **change})
+    return found
+
+
+def _only_difference(one: str, other: str) -> int | None:
+    """The axis on which alone two cells differ; of conditions only having one against having none."""
+    parts = list(zip_longest(one.split("/"), other.split("/"), fillvalue=""))
+    different = [axis for axis, (first, second) in enumerate(parts) if first != second]
+    if len(different) != 1 or (different[0] >= len(AXES) and all(parts[different[0]])):
+        return None
+    return different[0]
+
+
+def _rank(cell: str, axis: int) -> tuple[bool, float, str]:
+    value = (cell.split("/") + [""] * (axis + 1))[axis]
+    return value not in FIRST, float(value) if value.isdecimal() else 0.0, value
+
+
+def _pairs_right(
+    rows: Sequence[Row], seed: int, right: Callable[[Row], bool] = lambda row: bool(row["action_right"])
+) -> Figure | None:
+    """Share of the pairs (two items and more on one array) in which every item is right."""
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["pair"], row["array"]].append(row)
+    whole = [group for group in groups.values() if len(group) > 1]
+    if not whole:
+        return None
+    clusters = [group[0]["voice"] for group in whole], [group[0]["command"] for group in whole]
+    return clustered_interval([float(all(map(right, group))) for group in whole], *clusters, seed=seed)
+
+
+def _groups(rows: Sequence[Row], by: str) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[by]].append(row)
+    return dict(found)
+
+
+def _of(rows: Sequence[Row], family: str) -> list[Row]:
+    return [row for row in rows if row["family"] == family]
+
+
+def _with_target(rows: Sequence[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["target_kind"] == kind]
+
+
+def _without_none(figure: Figure) -> Figure:
+    return {name: value for name, value in figure.items() if value is not None}

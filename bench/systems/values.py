@@ -1,0 +1,85 @@
+"""Whether a parameter has the value that was wanted, however it is written.
+
+Strings are compared without case, punctuation, leading articles and prepositions, in one spelling, with numbers in words read
+as numbers; times and durations that are written otherwise are the same where they mean the same. Numbers are compared as
+numbers, lists without order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from voxgate.models.tools.dates import normalise_when
+from voxgate.models.tools.durations import normalise_duration
+from voxgate.models.tools.numbers import read_number, tidy
+from voxgate.models.tools.tokens import tokenise
+
+AMERICAN = {
+    "cancelled": "canceled", "centre": "center", "colour": "color", "favourite": "favorite", "grey": "gray",
+    "harbour": "harbor", "metre": "meter", "metres": "meters", "litre": "liter", "litres": "liters", "mum": "mom",
+    "mum's": "mom's", "neighbour": "neighbor", "neighbour's": "neighbor's", "neighbours": "neighbors",
+    "neighbours'": "neighbors'", "programme": "program", "pyjamas": "pajamas", "theatre": "theater", "tyre": "tire",
+    "tyres": "tires", "yoghurt": "yogurt",
+}  # fmt: skip
+"""Recognisers write one spelling whoever speaks: the corpus' words that have two."""
+LEADING = frozenset({"the", "a", "an", "on", "at", "for"})
+REFERENCE = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+"""A Monday morning: any moment would do, as long as both values are read against the same one."""
+
+
+def plain(text: str) -> str:
+    """What two spoken values are compared by."""
+    tokens = tokenise(text)
+    words: list[str] = []
+    at = 0
+    while at < len(tokens):
+        number = read_number(tokens, at)
+        if number is None:
+            words.append(AMERICAN.get(tokens[at].norm, tokens[at].norm))
+            at += 1
+        else:
+            words += [str(tidy(number.value)), number.unit] if number.unit else [str(tidy(number.value))]
+            at = number.end
+    while len(words) > 1 and words[0] in LEADING:
+        words.pop(0)
+    return " ".join(words)
+
+
+def same_value(wanted: Any, got: Any) -> bool:
+    """Whether two values of a parameter are the same. A number is never a text, nor true or false."""
+    if isinstance(wanted, bool) or isinstance(got, bool):
+        return wanted is got
+    if isinstance(wanted, int | float) and isinstance(got, int | float):
+        return abs(wanted - got) < 1e-9
+    if isinstance(wanted, str) and isinstance(got, str):
+        return plain(wanted) == plain(got) or _same_meaning(wanted, got)
+    if isinstance(wanted, list) and isinstance(got, list):
+        return len(wanted) == len(got) and _same_members(wanted, got)
+    return False
+
+
+def compare(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> dict[str, bool]:
+    """Parameter -> whether it is right; one that nobody asked for is wrong."""
+    return {
+        name: name in wanted and name in got and same_value(wanted[name], got[name])
+        for name in sorted(wanted.keys() | got.keys())
+    }
+
+
+def _same_members(wanted: list[Any], got: list[Any]) -> bool:
+    left = list(got)
+    for one in wanted:
+        place = next((number for number, other in enumerate(left) if same_value(one, other)), None)
+        if place is None:
+            return False
+        del left[place]
+    return True
+
+
+def _same_meaning(wanted: str, got: str) -> bool:
+    one, other = tokenise(wanted), tokenise(got)
+    times = normalise_when(one, REFERENCE), normalise_when(other, REFERENCE)
+    lengths = normalise_duration(one), normalise_duration(other)
+    return any(first is not None and first == second for first, second in (times, lengths))
