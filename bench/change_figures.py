@@ -92,19 +92,14 @@ def _caught(items: list[dict[str, Any]], seed: int) -> dict[str, Any]:
 
 def _shortest_safe(product: dict[str, Any], kind: str, tool: str, share: float) -> dict[str, Any] | None:
     """The shortest length measured from which on at least `share` of the scenes of a kind are caught, with what was found
-    there; None where there is none. `sure`: so much of the interval too, at that length and every longer one.
-
-    Of n scenes that are all caught no resampling tells that one could be missed: their interval begins at 0.025^(1/n)
-    (Clopper and Pearson, 1934), as if they were independent.
-    """
+    there; None where there is none. `sure`: so much of the interval too, at that length and every longer one."""
     found: dict[str, Any] | None = None
     for length in sorted(product, key=float, reverse=True):
         cell = product[length] if kind == "all" else product[length][kind]
         if not cell or cell[tool]["mean"] < share:
             break
-        low = min(cell[tool]["low"], 0.025 ** (1 / cell[tool]["count"]))
-        sure = low >= share and (found is None or found["sure"])
-        found = {"seconds": float(length), **cell[tool], "low": low, "sure": sure}
+        sure = cell[tool]["low"] >= share and (found is None or found["sure"])
+        found = {"seconds": float(length), **cell[tool], "sure": sure}
     return found
 
 

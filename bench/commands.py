@@ -75,7 +75,7 @@ def run(
         raise InputError(f"channels {channels}: one or two of the {MICROPHONES} of the glasses, counted from 0")
     responses = Responses(data)
     speech = voices(data, SET)
-    truth = _truth(data)
+    truth = spoken(data)
     speakers = sorted({voice.speaker for voice in speech})
     if len(speakers) < 2:
         raise InputError(f"{data / SET}: one speaker only, but others are needed to impersonate the wearer")
@@ -129,15 +129,15 @@ def _items(
     return items
 
 
-def _truth(data: Path) -> dict[str, dict[str, str]]:
-    """Utterance -> the parameters of its command, from the manifest's text."""
-    spoken: dict[str, dict[str, str]] = {}
+def spoken(data: Path) -> dict[str, dict[str, str]]:
+    """Utterance -> the parameters of its command in the order of its words, from the manifest's text."""
+    found: dict[str, dict[str, str]] = {}
     for line in (data / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines():
         fields = line.split("\t")
         if fields[0].startswith(SET):
             words = fields[3].split("] ", 1)[-1].split()
-            spoken[Path(fields[0]).stem] = dict(zip(PARAMETERS, words, strict=True))
-    return spoken
+            found[Path(fields[0]).stem] = dict(zip(PARAMETERS, words, strict=True))
+    return found
 
 
 def _render(
@@ -213,7 +213,7 @@ def _voxgate(arguments: list[str], environment: dict[str, str]) -> None:
         raise InputError(f"voxgate {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
 
 
-def _scored(item: Item, events: list[dict[str, Any]], spoken: dict[str, str]) -> dict[str, Any]:
+def _scored(item: Item, events: list[dict[str, Any]], said: dict[str, str]) -> dict[str, Any]:
     decisions = [event for event in events if event["kind"] == "decision"]
     acts = [event for event in decisions if event["status"] == "final" and event["action"] != "mute"]
     tools = [act for act in acts if act["action"] == "tool"]
@@ -229,8 +229,8 @@ def _scored(item: Item, events: list[dict[str, Any]], spoken: dict[str, str]) ->
         "acts": len(acts),
         "tool": bool(tools),
         "exact": len(tools) == 1
-        and {k: str(v).lower() for k, v in tools[0]["params"].items()} == {k: v.lower() for k, v in spoken.items()},
-        "said": " ".join(spoken.values()),
+        and {k: str(v).lower() for k, v in tools[0]["params"].items()} == {k: v.lower() for k, v in said.items()},
+        "said": " ".join(said.values()),
         "heard": best["text"],
         "wearer_p": best["wearer"],
         "near_p": best["near"],

@@ -14,6 +14,8 @@ from typing import Any
 
 from voxgate.device.errors import InputError
 
+TOOLS_FILE = "tools.json"
+"""What a set with tools of its own calls their file, as its `set.json` says."""
 FAMILIES = ("speaker-switch", "side-talk", "self-talk", "request", "question", "cue")
 
 

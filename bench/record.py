@@ -8,6 +8,7 @@ A record is a folder: `manifest.jsonl` (one segment a line: voice, duration, nor
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -15,7 +16,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -29,7 +30,7 @@ from voxgate.models.runtime import write_json
 PACKAGES = ("voxgate", "numpy", "scipy", "onnxruntime", "soundfile", "soxr")
 
 MOST_WEIGHTS = 4_000_000
-"""Weights of items held at once when an interval is drawn: more items only take longer."""
+"""Weights held at once when an interval is drawn: more clusters only take longer."""
 
 
 def sha256_of_samples(samples: NDArray[np.float32]) -> str:
@@ -115,11 +116,29 @@ class Record:
         self.predictions.append(item)
         _write_line(self._predictions, item)
 
-    def forget(self) -> None:
-        """Drop every prediction: for a run that cannot go on from its middle."""
-        self._predictions.truncate(0)
-        self.predictions.clear()
-        self.done.clear()
+    def segments_of(self, manifest: Path) -> None:
+        """Take over the lines of another manifest whose segments are not here yet."""
+        for line in manifest.read_text(encoding="utf-8").split("\n"):
+            if line and (id := json.loads(line)["id"]) not in self._segments:
+                self._segments.add(id)
+                self._manifest.write(line + "\n")
+        self._manifest.flush()
+
+    def forget(self, which: Callable[[dict[str, Any]], bool] = lambda item: True) -> None:
+        """Drop predictions, so that their items are measured again: all, where a run cannot go on from its middle, or some."""
+        kept = [item for item in self.predictions if not which(item)]
+        if len(kept) == len(self.predictions):
+            return
+        path = self.out / "predictions.jsonl"
+        temporary = path.with_name(path.name + ".part")
+        with temporary.open("w", encoding="utf-8") as file:
+            for item in kept:
+                _write_line(file, item)
+        self._predictions.close()
+        temporary.replace(path)
+        self._predictions = path.open("a", encoding="utf-8")
+        self.predictions[:] = kept
+        self.done = {item["id"] for item in kept}
 
     def summary(self, figures: dict[str, Any], **more: Any) -> dict[str, Any]:
         """Write `summary.json` and return what it holds."""
@@ -221,35 +240,34 @@ def clustered_interval(
     seed: int,
     draws: int = 2000,
     level: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, float | int | list[int]]:
     """Mean of `values` with a percentile bootstrap interval clustered over one or more groupings.
 
     Each draw resamples every grouping's clusters with replacement and weighs an item by the product of how often its
     clusters were drawn (the pigeonhole bootstrap of Owen, 2007, for crossed groupings; the plain cluster bootstrap for
     one). Returns `mean`, `low`, `high`, `count` and `clusters` (count of each grouping). An interval from few clusters is
-    rough; the counts say so. Raises ValueError for no values or groupings of another length.
+    rough; the counts say so. Where all values are alike resampling tells nothing: the interval is then the one of Clopper and
+    Pearson (1934) for n of n, `((1 - level) / 2) ** (1 / n)`, n being the clusters of the smallest grouping that has several,
+    and what may differ lies anywhere within `bounds` of a value. For 95 % some 3.7 / n may differ; one-sided that is the rule
+    of three (Hanley and Lippman-Hand, 1983). Raises ValueError for no values or groupings of another length.
     """
     numbers = np.asarray(values, np.float64)
     if not len(numbers) or not clusters or any(len(group) != len(numbers) for group in clusters):
         raise ValueError("values and clusters need one entry an item, and at least one")
-    generator = np.random.default_rng(seed)
-    counts, drawn, index = [], [], []
+    counts, index = [], []
     for group in clusters:
         places: dict[Hashable, int] = {}
         index.append(np.array([places.setdefault(name, len(places)) for name in group]))
         counts.append(len(places))
-        drawn.append(generator.multinomial(len(places), np.full(len(places), 1 / len(places)), size=draws))
-    step = max(1, MOST_WEIGHTS // len(numbers))
-    sums = []
-    for start in range(0, draws, step):
-        weights = np.ones((min(step, draws - start), len(numbers)))
-        for each, places_of in zip(drawn, index, strict=True):
-            weights *= each[start : start + step, places_of]
-        sums.append((weights @ numbers, weights.sum(axis=1)))
-    whole, total = (np.concatenate(parts) for parts in zip(*sums, strict=True))
-    means = whole[total > 0] / total[total > 0]
     tail = (1 - level) / 2
-    low, high = np.quantile(means, (tail, 1 - tail))
+    if numbers.min() < numbers.max():
+        low, high = np.quantile(_resampled_means(numbers, index, counts, seed, draws), (tail, 1 - tail))
+    else:
+        low = high = numbers[0]
+        if bounds[0] <= low <= bounds[1]:
+            others = 1 - tail ** (1 / min((count for count in counts if count > 1), default=1))
+            low, high = (low + others * (bound - low) for bound in bounds)
     return {
         "mean": float(numbers.mean()),
         "low": float(low),
@@ -257,6 +275,32 @@ def clustered_interval(
         "count": len(numbers),
         "clusters": counts,
     }
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn(counts: tuple[int, ...], seed: int, draws: int) -> list[NDArray[np.int32]]:
+    """How often each cluster of each grouping is drawn. Kept, since many figures rest on as many clusters each."""
+    generator = np.random.default_rng(seed)
+    return [generator.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.int32) for count in counts]
+
+
+def _resampled_means(
+    numbers: NDArray[np.float64], index: Sequence[NDArray[np.intp]], counts: Sequence[int], seed: int, draws: int
+) -> NDArray[np.float64]:
+    """Mean of the items of each draw. Items of the same clusters always weigh the same, so they are summed once."""
+    drawn = _drawn(tuple(counts), seed, draws)
+    together, place = np.unique(np.ravel_multi_index(tuple(index), tuple(counts)), return_inverse=True)
+    values, sizes = np.bincount(place, numbers), np.bincount(place)
+    step = max(1, MOST_WEIGHTS // len(together))
+    sums = []
+    for start in range(0, draws, step):
+        weights = np.ones((min(step, draws - start), len(together)))
+        for each, places_of in zip(drawn, np.unravel_index(together, tuple(counts)), strict=True):
+            weights *= each[start : start + step, places_of]
+        sums.append((weights @ values, weights @ sizes))
+    whole, total = (np.concatenate(parts) for parts in zip(*sums, strict=True))
+    means: NDArray[np.float64] = whole[total > 0] / total[total > 0]
+    return means
 
 
 class Progress:

@@ -17,10 +17,14 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 def says(text: str | None, finish: str = "stop", **message: Any) -> Answer:
     """A completion with this text."""
+    return sends(_completion(text, finish, **message))
+
+
+def _completion(text: str | None, finish: str, **message: Any) -> bytes:
     body = {
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}]
     }
-    return sends(json.dumps(body).encode())
+    return json.dumps(body).encode()
 
 
 def calls(*functions: tuple[str, str], text: str | None = None) -> Answer:
@@ -67,6 +71,34 @@ def drips(every_seconds: float, count: int) -> Answer:
             time.sleep(every_seconds)
 
     return answer
+
+
+def in_pieces(text: str) -> Answer:
+    """A completion without a length, in chunks of a few bytes."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        body = _completion(text, "stop")
+        for part in (body[at : at + 7] for at in range(0, len(body), 7)):
+            handler.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        handler.wfile.write(b"0\r\n\r\n")
+        handler.close_connection = True
+
+    return answer
+
+
+def breaks_off(handler: BaseHTTPRequestHandler) -> None:
+    """Half of a completion whose length said more, then the connection is closed."""
+    body = _completion("[Mute]", "stop")
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body[: len(body) // 2])
+    handler.wfile.flush()
+    handler.connection.shutdown(socket.SHUT_RDWR)
 
 
 def hangs_up(handler: BaseHTTPRequestHandler) -> None:

@@ -43,6 +43,7 @@ def _item(id: str, family: str, variant: str, pair: str, cell: str, tool: str | 
         id=id, family=family, variant=variant, pair=pair, cell=cell, target=target, tool=tool if wants == "tool" else None,
         params=params if wants == "tool" else {}, trigger=(0.1, 0.3), array=more.pop("array", "mono"), audio=audio,
         text=text if audio is None else None, segments=(first, placed), held=more.pop("held", ()), line=f"line-{pair}",
+        facts=more.pop("facts", {}),
     )  # fmt: skip
 
 
@@ -53,7 +54,8 @@ def items(count: int = 3, arrays: tuple[str, ...] = ("mono",)) -> list[Item]:
     held = ((), ("voices", "rooms"), ("template",), ("voices", "rooms", "template", "tool", "item"))
     for array, number in itertools.product(arrays, range(count)):
         tool, new = tools[number % len(tools)], held[number % len(held)]
-        own: dict[str, Any] = {"array": array, "held": new}
+        makers = {"engines": ("within", "across")[number % 2], "alike": False, "shared_source": number == 0}
+        own: dict[str, Any] = {"array": array, "held": new, "facts": makers}
         name = f"{array}-{number}"
         wearer: dict[str, Any] = {"who": "wearer", "near": True, "role": "request"}
         found += [
@@ -76,6 +78,12 @@ def items(count: int = 3, arrays: tuple[str, ...] = ("mono",)) -> list[Item]:
                 _item(f"cue-{cell.replace('/', '-')}-{name}", "cue", "eight", f"c{number}", cell, tool,
                       who="wearer" if who == "same" else "bystander", near=near, role="request",
                       wants="tool" if who == "same" and near else "mute", **own)
+            )  # fmt: skip
+        for more in ("at-mouth", "measured"):
+            cell, pair = f"other/near/0/{more}", f"c{number}" + ("@measured" if more == "measured" else "")
+            found.append(
+                _item(f"cue-{cell.replace('/', '-')}-{name}", "cue", "eight", pair, cell, tool, who="bystander", near=True,
+                      role="request", wants="mute", **own)
             )  # fmt: skip
     for number in range(count):
         found.append(

@@ -61,7 +61,7 @@ def test_truth_comes_from_the_manifest(tmp_path: Path) -> None:
         f"{commands.SET}/s30/s30_l_bbbm4a.flac\t{commands.SET}\ts30\t[lombard] bin blue by M four again\n"
         'other/x.flac\tother\ts\t{"a": "b"}\n'
     )
-    assert commands._truth(tmp_path) == {
+    assert commands.spoken(tmp_path) == {
         "s30_l_bbbm4a": dict(zip(commands.PARAMETERS, ["bin", "blue", "by", "M", "four", "again"], strict=True))
     }
 

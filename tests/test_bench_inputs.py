@@ -55,7 +55,7 @@ def two_voices(*_: object) -> list[Voice]:
 
 FAKES: dict[ModuleType, dict[str, Any]] = {
     own_voice: {"Responses": Anything, "voices": two_voices},
-    commands: {"Responses": Anything, "voices": two_voices, "_truth": Anything},
+    commands: {"Responses": Anything, "voices": two_voices, "spoken": Anything},
     distance: {"Bench": Anything, "voices": two_voices},
     words: {"choose": Anything, "MoonshineRecogniser": Anything, "Vad": Anything},
     confidence: {"Noises": Anything, "MoonshineRecogniser": Anything, "missing_engine": lambda: None},

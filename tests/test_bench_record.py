@@ -82,6 +82,44 @@ def test_interval_widens_when_items_share_a_speaker() -> None:
     assert clustered_interval(values, speakers, seed=1) == clustered
 
 
+def test_an_interval_of_values_that_are_all_alike_is_that_of_its_clusters() -> None:
+    """Clopper and Pearson, n of n at 95 %: 0.025 ** (1 / n), whatever the count of items."""
+    speakers, rooms = np.repeat(np.arange(10), 20), np.tile(np.arange(20), 10)
+    for values, low, high in ((np.ones(200), 0.6915, 1.0), (np.zeros(200), 0.0, 0.3085)):
+        for clusters in ((speakers,), (speakers, rooms), (speakers, np.zeros(200))):
+            found = clustered_interval(values, *clusters, seed=1)
+            assert (found["low"], found["high"]) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert clustered_interval([1.0], ["a"], seed=1)["low"] == pytest.approx(0.025)
+    half = clustered_interval([0.5] * 10, range(10), seed=1)
+    assert (half["low"], half["high"]) == (pytest.approx(0.3457, abs=1e-4), pytest.approx(0.6543, abs=1e-4))
+    wider = clustered_interval(np.ones(200), speakers, seed=1, level=0.99)
+    assert wider["low"] == pytest.approx(0.005**0.1)
+
+
+def test_a_change_that_never_came_may_be_one_either_way() -> None:
+    still = clustered_interval(np.zeros(20), range(20), seed=1, bounds=(-1.0, 1.0))
+    assert still["high"] == -still["low"] == pytest.approx(1 - 0.025 ** (1 / 20))
+    always = clustered_interval(-np.ones(20), range(20), seed=1, bounds=(-1.0, 1.0))
+    assert (always["low"], always["high"]) == (-1.0, pytest.approx(1 - 2 * 0.025 ** (1 / 20)))
+    weighed = clustered_interval(np.full(20, 1.7), range(20), seed=1)  # no share at all
+    assert (weighed["low"], weighed["high"]) == (pytest.approx(1.7), pytest.approx(1.7))
+
+
+def test_an_interval_is_drawn_as_if_every_item_had_its_own_weight() -> None:
+    generator = np.random.default_rng(2)
+    values = (generator.random(300) < 0.7).astype(float)
+    speakers, commands = generator.integers(0, 12, 300), generator.integers(0, 7, 300)
+    draw = np.random.default_rng(5)  # the pigeonhole bootstrap, item by item
+    places = [{name: at for at, name in enumerate(dict.fromkeys(group))} for group in (speakers, commands)]
+    drawn = [draw.multinomial(len(each), np.full(len(each), 1 / len(each)), size=500) for each in places]
+    weights = np.ones((500, 300))
+    for each, place, group in zip(drawn, places, (speakers, commands), strict=True):
+        weights *= each[:, [place[name] for name in group]]
+    low, high = np.quantile(weights @ values / weights.sum(axis=1), (0.025, 0.975))
+    found = clustered_interval(values, speakers, commands, seed=5, draws=500)
+    assert (found["low"], found["high"]) == (pytest.approx(low), pytest.approx(high))
+
+
 def test_interval_refuses_what_has_no_items() -> None:
     with pytest.raises(ValueError, match="at least one"):
         clustered_interval([], [], seed=1)
@@ -150,3 +188,33 @@ def test_what_is_forgotten_is_measured_again(tmp_path: Path) -> None:
         record.forget()
         record.prediction("x", p=0.6)
     assert (tmp_path / "predictions.jsonl").read_text() == '{"id": "x", "p": 0.6}\n'
+
+
+def test_some_are_forgotten_and_the_others_stay_as_they_were(tmp_path: Path) -> None:
+    with Record(tmp_path, SETTINGS) as record:
+        for number in range(3):
+            record.prediction(str(number), p=number / 10, text="a\u2028ä")
+    path = tmp_path / "predictions.jsonl"
+    first, second, third = path.read_text(encoding="utf-8").split("\n")[:3]
+    with Record(tmp_path, SETTINGS) as record:
+        record.forget(lambda item: item["id"] == "1")
+        assert path.read_text(encoding="utf-8") == f"{first}\n{third}\n" and record.done == {"0", "2"}
+        with pytest.raises(InputError, match="another run is writing here"):
+            Record(tmp_path, SETTINGS)
+        record.prediction("1", p=0.1, text="a\u2028ä")
+    assert path.read_text(encoding="utf-8") == f"{first}\n{third}\n{second}\n"
+
+
+def test_a_manifest_is_taken_over_once_and_what_an_interruption_left_out_follows(tmp_path: Path) -> None:
+    source = tmp_path / "manifest.jsonl"
+    source.write_text("".join(f'{{"id": "{number}", "text": "a\u2028b"}}\n' for number in range(4)), encoding="utf-8")
+    out = tmp_path / "out"
+    with Record(out, SETTINGS) as record:
+        record.segments_of(source)
+    whole = (out / "manifest.jsonl").read_bytes()
+    assert whole == source.read_bytes()
+    (out / "manifest.jsonl").write_bytes(whole[:-30])
+    with Record(out, SETTINGS) as record:
+        record.segments_of(source)
+        assert record.summary({})["counts"]["segments"] == 4
+    assert (out / "manifest.jsonl").read_bytes() == whole

@@ -159,7 +159,7 @@ def test_tables_hold_what_the_predictions_count(made: dict[str, Path], page: Pag
     record = {"voxgate": made["gate"], HOSTILE: made["hostile"], "always-mute": made["mute"]}[system]
     rows = _rows(record)
     line = _line(page, "overview", system)
-    cue = [row for row in rows if row["family"] == "cue"]
+    cue = [row for row in rows if row["cell"].count("/") == 2]
     heard = [row for row in rows if row["audio"]]
     acting = [row for row in heard if row["target_kind"] != "mute"]
     switch = [row for row in rows if row["variant"] == "switch"]
@@ -203,6 +203,43 @@ def test_shown_intervals_are_those_of_the_summary(made: dict[str, Path], page: P
     shown = next(row for row in page.tables["contrasts"] if row[0] == "same/near/0 → other/near/0")[1]
     assert shown.startswith(f"{100 * contrast['tool']['mean']:+.1f}".replace("-", "−"))
     assert f"{contrast['tool']['count']} pairs" in shown
+
+
+def test_the_first_table_sets_mutes_of_others_beside_obedience(made: dict[str, Path], page: Page) -> None:
+    assert next(iter(page.tables)) == "glance"
+    rows = [row for row in _rows(made["gate"]) if row["audio"] and not row["cell"].endswith("at-mouth")]
+    rows = [row for row in rows if row["family"] in ("speaker-switch", "request", "cue")]
+    others = [row for row in rows if row["target_kind"] == "mute" and not row["truth"]["wearer"]]
+    own = [row for row in rows if row["target_kind"] == "tool"]
+    line = _line(page, "glance", "voxgate")
+    for title, chosen, field in (("Mutes another person", others, "mute"), ("Obeys its wearer", own, "tool_right")):
+        share, count = _counted(chosen, field)
+        assert line[title].split()[0] == share and line[title].split()[2] == count
+    means = [float(row[3]) for row in page.tables["glance"][1:]]
+    assert means == sorted(means, reverse=True) and _line(page, "glance", "always-mute")["Mean of both"] == "50.0"
+
+
+def test_a_condition_is_shown_against_its_plain_cell(made: dict[str, Path], page: Page) -> None:
+    found = json.loads((made["gate"] / "summary.json").read_text(encoding="utf-8"))["figures"]["all"]["contrasts"]
+    head, *rows = page.tables["contrasts-conditions"]
+    assert [row[0] for row in rows] == ["other/near/0", "other/near/0"]  # at the mouth, and through measured responses
+    for row, to in zip(rows, ("other/near/0/at-mouth", "other/near/0/measured"), strict=True):
+        (one,) = [each for each in found if (each["from"], each["to"]) == ("other/near/0", to)]
+        tool, mute = (
+            f"{100 * one[what]['mean']:+.1f}".replace("-", "−").replace("+0.0", "0.0") for what in ("tool", "mute")
+        )
+        shown = row[head.index("voxgate")]
+        assert shown.startswith(f"{tool} [") and f"mute {mute} [" in shown and "3 pairs" in shown
+
+
+def test_pairs_of_voices_within_an_engine_stand_apart(made: dict[str, Path], page: Page) -> None:
+    rows = [row for row in _rows(made["gate"]) if row["variant"] == "switch"]
+    lines = [dict(zip(page.tables["voices"][0], row, strict=True)) for row in page.tables["voices"][1:]]
+    shown = [line["Switch: mute"] for line in lines if line["System"] == "voxgate"]
+    for place, kind in enumerate(("within", "across")):
+        share, count = _counted([row for row in rows if row["facts"]["engines"] == kind], "mute")
+        assert shown[place].startswith(f"{share} [") and shown[place].endswith(count)
+    assert "other/near/at-mouth: mute" in lines[0] and len(page.tables["voices-sources"]) == 1 + 2 * 3
 
 
 def test_always_mute_is_right_in_three_quarters_of_the_cells(made: dict[str, Path], page: Page, tmp_path: Path) -> None:

@@ -123,6 +123,14 @@ def test_commands_of_the_cells_are_kept_for_testing_and_spread_over_the_tools(co
     assert set(tools.values()) == {count // 10}
 
 
+def test_cells_of_chosen_conditions_are_those_of_the_whole() -> None:
+    whole, some = cues.plan(POOLS, 2), cues.plan(replace(POOLS, conditions=("noise-5", "plain")), 2)
+    assert [len(case.asked) for case in whole] == [62, 62]
+    for case, chosen in zip(whole, some, strict=True):
+        kept = [asked for asked in case.asked if asked.facts["condition"] in ("", "noise-5")]
+        assert len(kept) == 16 and list(chosen.asked) == kept
+
+
 def test_more_commands_than_there_are_is_an_input_error() -> None:
     with pytest.raises(InputError, match="ask for fewer"):
         cues.plan(POOLS, 100_000)
@@ -262,6 +270,8 @@ def test_the_program_builds_and_checks(
         ("nothing", "--out", tmp_path / "new", *arguments),
         ("vgbench", "--out", tmp_path, *arguments),
         ("vgbench", "--out", tmp_path / "new", *arguments, "--arrays", "sofa-3"),
+        ("vgbench", "--out", tmp_path / "new", *arguments, "--conditions", "plain"),
+        ("cues", "--out", tmp_path / "new", *arguments, "--conditions", "plain,snow"),
         ("vgbench", "--out", tmp_path / "new", "--rooms", 0, "--voices", material / "voices"),
         ("vgbench", "--out", tmp_path / "new", *arguments[2:], "--voices", "nobody,joe"),
         ("vgbench", "--out", tmp_path / "new", *arguments[2:], "--voices", "joe,joe"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,19 @@ import pytest
 import soundfile
 
 from tests.bench_set import make_set
-from tests.chat_server import Answer, ChatServer, calls, chat_server, drips, hangs, hangs_up, says, sends
+from tests.chat_server import (
+    Answer,
+    ChatServer,
+    breaks_off,
+    calls,
+    chat_server,
+    drips,
+    hangs,
+    hangs_up,
+    in_pieces,
+    says,
+    sends,
+)
 from voxgate.bench.items import Item
 from voxgate.bench.systems.cache import EvidenceCache
 from voxgate.bench.systems.chat import LONGEST_REPLY_BYTES, Endpoint, Reply
@@ -122,6 +135,25 @@ def test_a_connection_that_breaks_is_tried_again_and_told(server: ChatServer, en
     assert endpoint.complete(ASKED) == Reply(error="unreachable")
 
 
+def test_an_answer_that_breaks_off_is_tried_again_and_told(server: ChatServer, endpoint: Endpoint) -> None:
+    server.answers = [breaks_off, says("noon")]
+    assert endpoint.complete(ASKED) == Reply("noon")
+    server.answers = [breaks_off]
+    assert endpoint.complete(ASKED) == Reply(error="unreachable")
+
+
+def test_an_answer_in_pieces_of_unknown_length_is_read_to_its_end(server: ChatServer, endpoint: Endpoint) -> None:
+    server.answers = [in_pieces("noon")]
+    assert endpoint.complete(ASKED) == Reply("noon")
+
+
+def test_a_port_where_nobody_listens_is_tried_and_told(server: ChatServer, waits: list[float]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        with Endpoint(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m", sleep=waits.append) as endpoint:
+            assert endpoint.complete(ASKED) == Reply(error="unreachable") and waits == [1.0, 2.0, 4.0]
+
+
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_refused_request_is_not_tried_again(
     server: ChatServer, endpoint: Endpoint, waits: list[float], status: int
@@ -144,6 +176,9 @@ def test_a_status_that_no_request_can_change_ends_the_run(server: ChatServer, en
     [
         b"",
         b"<html>",
+        b'{"choices": [{"message": {"content": "[Mu',
+        b'data: {"choices": [{"delta": {"content": "[Mute]"}}]}\n\ndata: [DONE]\n\n',
+        b'{"choices": [{"delta": {"content": "[Mute]"}}]}',
         b"[1]",
         b"\xff\xfe",
         b"{}",
@@ -202,6 +237,9 @@ def test_an_address_that_is_none_is_refused_without_its_secrets(url: str) -> Non
         (says("It is noon."), ["It is noon."], None, None),
         (says(f"Certainly: {CALL}"), [CALL], None, "prose"),
         (calls(NATIVE, NATIVE), [], "malformed_call", "several"),
+        (says(CALL + CALL), [], "malformed_call", "several"),
+        (calls(NATIVE, text=CALL), [], "malformed_call", "several"),
+        (calls(NATIVE, text="[Mute]"), [], "malformed_call", None),
         (calls(("unlock_door", "{door: front")), [], "malformed_call", "unreadable"),
         (calls(("unlock_door", "{}")), [], "malformed_call", "missing_parameter"),
         (calls(("open_door", "{}")), [], "malformed_call", "unknown_tool"),
@@ -226,6 +264,14 @@ def test_what_a_model_says_is_read_as_any_output(
     found: Outcome = system(endpoint, tiny[0]).decide(tiny[1]["request"])
     assert [act.output for act in found.acts] == outputs and found.error == error
     assert note is None or note in found.notes
+
+
+def test_a_time_out_executes_nothing_and_is_no_mute_of_the_model(
+    server: ChatServer, tiny: tuple[Path, dict[str, Item]]
+) -> None:
+    server.answers = [hangs(0.6)]
+    with Endpoint(server.url, "ear-1", timeout_seconds=0.2, attempts=1) as endpoint:
+        assert system(endpoint, tiny[0]).decide(tiny[1]["request"]) == Outcome(error="timeout")
 
 
 def test_plain_hands_over_the_instruction_the_tools_and_the_recording(

@@ -23,7 +23,7 @@ def row(family: str, target: str, *, right: bool = True, **changes: Any) -> Row:
         "tool_right": right and target == "tool", "params_right": {"a": True} if right and target == "tool" else None,
         "exact": right, "action_right": right, "stray_acts": 0, "false_execution": target == "mute" and not right,
         "false_rejection": target != "mute" and not right, "wrong_act": False, "side": None, "error": None, "notes": [],
-        "voice": f"v{number % 3}", "command": f"c{number % 5}",
+        "facts": {}, "voice": f"v{number % 3}", "command": f"c{number % 5}",
     }  # fmt: skip
     return values | changes
 
@@ -128,7 +128,7 @@ def test_side_talk_is_right_for_the_assistants_words_alone_and_in_both_orders() 
 
 
 def cue(cell: str, pair: str, target: str, right: bool, **changes: Any) -> Row:
-    return row("cue", target, right=right, cell=cell, pair=pair, **changes)
+    return row("cue", target, right=right, cell=cell, pair=pair, **{"audio": f"{cell}.wav", **changes})
 
 
 def test_cells_have_mean_balance_and_worst_of_their_condition() -> None:
@@ -186,6 +186,60 @@ def test_contrasts_change_one_cue_within_a_pair_and_an_array() -> None:
     gap = found["same/near/0", "same/near/600"]
     assert (gap["cue"], mean(gap["tool"])) == ("gap_ms", 0.0)
     assert found["same/near/600", "same/near/600/noise-5"]["cue"] == "condition"
+
+
+def test_each_condition_is_set_against_its_plain_cell() -> None:
+    plain, voice = "other/near/0", {"voice": "v", "command": "c"}
+    rows = [cue(plain, pair, "mute", True, **voice) for pair in "ab"]
+    for condition in ("at-mouth", "bystander", "noise-10", "noise-5", "both-talk", "loudspeaker"):
+        rows += [cue(f"{plain}/{condition}", pair, "mute", pair == "a", **voice) for pair in "ab"]
+    rows += [cue("same/far/600", pair, "mute", True) for pair in "ab"]
+    rows += [cue("same/far/600/trigger-only-far", pair, "mute", pair == "a") for pair in "ab"]
+    rows += [cue(f"{plain}/measured", f"{pair}@measured", "mute", False) for pair in "ab"]
+    rows += [cue(f"{plain}/noise-5/measured", f"{pair}@measured", "mute", True) for pair in "ab"]
+    found = {(one["from"], one["to"]): one for one in contrasts(rows, 0)}
+    for (_, to), one in found.items():
+        if to.split("/")[-1] in ("at-mouth", "bystander", "noise-10", "noise-5", "both-talk", "loudspeaker"):
+            assert (one["cue"], mean(one["mute"]), mean(one["tool"])) == ("condition", -0.5, 0.5), to
+            assert one["mute"]["count"] == 2 and one["mute"]["clusters"] == [1, 1]
+    context = found["same/far/600", "same/far/600/trigger-only-far"]
+    assert (context["cue"], mean(context["mute"])) == ("context", -0.5)
+    room = found[plain, f"{plain}/measured"]
+    assert (room["cue"], mean(room["mute"]), room["mute"]["count"]) == ("room", -1.0, 2)
+    assert found[f"{plain}/measured", f"{plain}/noise-5/measured"]["cue"] == "condition"
+    assert found[f"{plain}/noise-5", f"{plain}/noise-5/measured"]["cue"] == "room"
+    assert len(found) == 6 + 1 + 3
+
+
+def test_cells_that_share_their_sound_are_no_contrast() -> None:
+    rows = [cue(f"same/near/0{more}", "a", "tool", True, audio="one.wav") for more in ("", "/at-mouth")]
+    assert contrasts(rows, 0) == []
+    rows[1]["audio"] = "other.wav"
+    (still,) = contrasts(rows, 0)
+    assert (still["tool"]["low"], still["tool"]["high"]) == (-0.975, 0.975)  # one pair tells next to nothing
+
+
+def test_pairs_of_voices_stand_apart_by_their_makers() -> None:
+    within = {"engines": "within", "alike": True, "shared_source": True}
+    across = {"engines": "across", "alike": False, "shared_source": False}
+    rows = []
+    for facts, right in ((within, False), (across, True)):
+        rows += [row("speaker-switch", "mute", right=right, facts=facts), row("speaker-switch", "tool", facts=facts)]
+        for gap in (0, 600):
+            rows.append(cue(f"other/near/{gap}", "a", "mute", right, facts=facts))
+            rows.append(cue(f"other/near/{gap}/at-mouth", "a", "mute", gap == 0, facts=facts))
+            rows.append(cue(f"same/near/{gap}", "a", "tool", True, facts=facts))
+    found = block(rows)["voice_pairs"]
+    for kind, right in (
+        ("of one engine", 0), ("of one source", 0), ("close to the encoder", 0), ("of two engines", 1), ("of two sources", 1)
+    ):  # fmt: skip
+        figure = found.pop(kind)
+        assert (mean(figure["switch_mute"]), mean(figure["same_speaker_tool"])) == (right, 1)
+        assert {name: mean(share) for name, share in figure["cells"].items()} == {
+            "other/near": right, "other/near/at-mouth": 0.5,
+        }  # fmt: skip
+        assert figure["cells"]["other/near"]["count"] == 2
+    assert found == {} and "voice_pairs" not in block([row("request", "tool")])
 
 
 def test_arrays_stand_apart_with_the_words_alone_beside_each() -> None:

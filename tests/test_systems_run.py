@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -23,7 +25,8 @@ from tests.bench_set import call, make_set
 from tests.chat_server import chat_server, hangs_up, says, sends
 from tests.conftest import Outcome
 from voxgate.bench.items import Item, read_items
-from voxgate.bench.systems import evidence, sessions
+from voxgate.bench.record import Record
+from voxgate.bench.systems import evidence, extraction, sessions
 from voxgate.bench.systems.cache import EvidenceCache
 from voxgate.bench.systems.chat import Endpoint
 from voxgate.bench.systems.run import NAMES, Options, make_system, run
@@ -269,6 +272,77 @@ def test_what_got_no_answer_is_asked_again_and_nothing_else(tiny: Path, tmp_path
             again, _ = decided(tiny, tmp_path / "out", cache, **options)
         assert len(server.asked) == 6 + 2 and again.keys() == rows.keys()
         assert sorted(filter(None, (row["error"] for row in again.values()))) == ["bad_reply", "http_400"]
+
+
+def test_a_run_holds_its_record_from_its_first_look_to_its_summary(
+    tiny: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let go of in between, a second call could write what the first then takes away."""
+    let_go: list[bool] = []
+    leave = Record.__exit__
+
+    def watched(record: Record, *error: Any) -> None:
+        let_go.append((record.out / "summary.json").is_file())
+        leave(record, *error)
+
+    monkeypatch.setattr(Record, "__exit__", watched)
+    decided(tiny, tmp_path / "out", cache, system="always-mute")
+    assert let_go == [True]
+
+
+def test_two_calls_at_once_ask_nothing_twice(tiny: Path, tmp_path: Path, cache: Path) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(handler: Any) -> None:
+        asked.set()
+        go_on.wait(30)
+        says("[Mute]")(handler)
+
+    with chat_server() as server, ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as patch:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            patch.delenv(name, raising=False)
+        server.answers = [slow, says("[Mute]")]
+        options: dict[str, Any] = {"system": f"openai:{server.url}:ear-1", "mode": "initiator"}
+        first = pool.submit(decided, tiny, tmp_path / "out", cache, **options)
+        try:
+            assert asked.wait(30)
+            with pytest.raises(InputError, match="another run is writing here"):
+                decided(tiny, tmp_path / "out", cache, **options)
+        finally:
+            go_on.set()
+        rows, summary = first.result()
+        assert len(server.asked) == len(rows) == summary["counts"]["predictions"] == 8
+
+
+def test_workers_of_another_installation_are_refused(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they extracted would lie under names that this run never looks for."""
+    monkeypatch.setattr(
+        extraction, "run_all", lambda work, jobs, *where: enumerate(work("other", *job[1:]) for job in jobs)
+    )
+    with pytest.raises(InputError, match="a worker has other code"):
+        extraction.extract(Sessions(tiny, "wearer", EvidenceCache(tmp_path)), read_items(tiny), False, "tcp://h:1")
+
+
+@needs_words
+def test_a_cluster_decides_the_same(tiny: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler and two workers on this machine; nothing is heard in this process then."""
+    distributed = pytest.importorskip("distributed")
+    systems = ("voxgate", "words-only")
+    for name in systems:
+        decided(tiny, tmp_path / f"{name}-here", cache, system=name)
+    heard = Sessions._heard
+    monkeypatch.setattr(Sessions, "_heard", lambda *arguments: pytest.fail("heard here, not on the cluster"))
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+    ) as cluster:
+        for name in systems:
+            decided(tiny, tmp_path / name, tmp_path / "cache", system=name, executor=cluster.scheduler_address)
+    monkeypatch.setattr(Sessions, "_heard", heard)
+    for name in systems:
+        here, there = ((tmp_path / folder / "predictions.jsonl").read_bytes() for folder in (f"{name}-here", name))
+        assert here == there
 
 
 def test_a_record_of_other_settings_is_left_alone(tiny: Path, tmp_path: Path, cache: Path) -> None:

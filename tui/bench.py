@@ -7,7 +7,6 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -178,26 +177,13 @@ def channel_numbers(text: str | None) -> tuple[int, ...] | None:
     return numbers
 
 
-def build(
-    name: str,
-    out: Path,
-    voices: str | None,
-    rooms: int,
-    responses: Path | None,
-    arrays: str | None,
-    seed: int,
-    items: int | None,
-    limit: int | None,
-    executor: str | None,
-) -> int:
-    """Build a set; facts go to stdout as JSON, progress to stderr. Status 1 where a file fails a check. Raises InputError."""
+def build(name: str, out: Path, options: Mapping[str, Any]) -> int:
+    """Build a set; `options` are those of `bench.sets.build.Options`. Facts go to stdout as JSON, progress to stderr. Status 1
+    where a file fails a check. Raises InputError."""
     from voxgate.bench.sets.build import Options
     from voxgate.bench.sets.build import build as work
 
-    options = Options(voices, rooms, responses, seed=seed, items=items, limit=limit, executor=executor)
-    if arrays is not None:
-        options = replace(options, arrays=tuple(arrays.split(",")))
-    facts = work(name, out, options)
+    facts = work(name, out, Options(**options))
     print(json.dumps({key: facts[key] for key in ("name", "settings", "counts", "bytes", "splits")}, indent=2))
     for fault in facts["faults"]:
         print(f"voxgate: {fault}", file=sys.stderr)

@@ -73,7 +73,7 @@ def bench_run(
 
 @bench_app.command("build", epilog="Example: voxgate bench build cues --out sets/cues --items 400")
 def bench_build(
-    name: Annotated[str, typer.Argument(metavar="SET", help="vgbench or cues")],
+    name: Annotated[str, typer.Argument(metavar="SET", help="vgbench, cues or grid")],
     out: Annotated[
         Path, typer.Option(help="New or empty folder for the set, or one that an earlier call left unfinished.")
     ],
@@ -83,18 +83,36 @@ def bench_build(
     ] = None,
     rooms: Annotated[int, typer.Option(min=0, help="Count of simulated rooms.")] = 36,
     responses: Annotated[Path | None, typer.Option(help="Folder of measured responses, rendered as well.")] = None,
-    arrays: Annotated[str | None, typer.Option(help="Only these arrays: mono,laptop-2,pendant-4,glasses-8.")] = None,
+    arrays: Annotated[
+        str | None,
+        typer.Option(help="Only these arrays: mono,laptop-2,pendant-4,glasses-8; grid: mono,stereo,glasses-8."),
+    ] = None,
+    conditions: Annotated[
+        str | None,
+        typer.Option(
+            help="Only these cells of cues: plain,trigger-only-far,at-mouth,bystander,noise-10,noise-5,both-talk,loudspeaker."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     items: Annotated[
-        int | None, typer.Option(min=1, help="Commands a cell (cues), or pairs of speaker switch (vgbench).")
+        int | None, typer.Option(min=1, help="Commands a cell (cues, grid), or pairs of speaker switch (vgbench).")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many cases of each family.")] = None,
     executor: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler that runs the jobs.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(envvar="VOXGATE_DATA", help="Folder with the recordings of grid: people and rooms.")
+    ] = None,
 ) -> int:
     """Render a set of the benchmark. An interrupted build goes on where it stopped."""
     from voxgate.tui.bench import build as work
 
-    return work(name, out, voices, rooms, responses, arrays, seed, items, limit, executor)
+    lists = {
+        key: tuple(given.split(","))
+        for key, given in (("arrays", arrays), ("conditions", conditions))
+        if given is not None
+    }
+    options = {"voices": voices, "rooms": rooms, "responses": responses, "seed": seed, "items": items, "limit": limit}
+    return work(name, out, options | lists | {"executor": executor, "data": data})
 
 
 @bench_app.command("check", epilog="Example: voxgate bench check sets/vgbench")

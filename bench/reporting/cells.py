@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from voxgate.bench.reporting.published import published_lines
 from voxgate.bench.reporting.tables import EMPTY, Cell, Line, Table, change_cell, percent, share_cell
-from voxgate.bench.reporting.views import View, Views, at, figure_at, with_group
-
-CUES = 3
-"""Parts of a cell's name that are source, distance and gap; what follows is a condition."""
-MEASURED = "measured"
-"""The condition of cells through measured responses, which are shown as openly as the plain ones."""
+from voxgate.bench.reporting.views import View, Views, at, cell_at, figure_at, with_group
+from voxgate.bench.systems.figures import MEASURED, VOICE_PAIRS
+from voxgate.bench.systems.figures import PARTS as CUES
 
 
 def by_condition(names: Iterable[str]) -> dict[str, list[str]]:
@@ -112,31 +109,108 @@ def _published_cells(names: Sequence[str]) -> tuple[Line, ...]:
 
 
 def contrasts(views: Views) -> Iterator[Table]:
-    """A line a contrast of source, distance or gap, a column a system; cells under a further condition apart."""
-    lines: dict[tuple[str, str], dict[str, Cell]] = {}
-    plain: set[str] = set()
+    """A line a contrast, a column a system: cues of plain cells, each condition against its plain cell, and the rest."""
+    cues: _Lines = {}
+    conditions: _Lines = {}
+    rest: _Lines = {}
     chosen = [view for view in views.with_part("contrasts") if isinstance(view.block["contrasts"], list)]
     systems = list(dict.fromkeys(view.system for view in chosen))
     for view in chosen:
-        plain.update(plain_cells(view))
+        plain = plain_cells(view)
         for each in view.block["contrasts"]:
-            if each["from"].split("/")[CUES:] == each["to"].split("/")[CUES:]:
-                mute = change_cell(each["mute"])
-                cell = change_cell(each["tool"], f"mute {mute.main}")
-                group, head = with_group(views.group(view), each["cue"].split("_")[0]), (each["from"], each["to"])
-                lines.setdefault((group, " → ".join(head)), {})[view.system] = cell
-    for simple in (True, False):
-        yield Table(
-            "contrasts" if simple else "contrasts-conditions",
-            "Paired contrasts: one cue changed" if simple else "The same under further conditions",
-            "The same items in two cells that differ in one cue: by how many points the tool rate changes from the first cell "
-            "to the second, and beside it the mute rate. A gap ought to change nothing.",
-            "Cells",
-            tuple(systems),
-            tuple(
-                Line(head, tuple(found.get(system, EMPTY) for system in systems), group)
-                for (group, head), found in lines.items()
-                if (head.split(" → ")[0] in plain) == simple
-            ),
-            folded=not simple,
-        )
+            cue, first, second = each["cue"].split("_")[0], each["from"], each["to"]
+            group, head = with_group(views.group(view), cue), f"{first} → {second}"
+            into = rest
+            if first in plain and cue in ("source", "distance", "gap"):
+                into = cues
+            elif first in plain:
+                into, head = conditions, first
+                group = with_group(views.group(view), second.removeprefix(first + "/"))
+            mute = change_cell(each["mute"])
+            into.setdefault((group, head), {})[view.system] = change_cell(
+                each["tool"], f"mute {mute.main}", mute.interval
+            )
+    how = "By how many points the tool rate changes from the first cell to the second, and below it the mute rate."
+    yield _contrasts(
+        "contrasts", "Paired contrasts: one cue changed",
+        f"The same commands and voices in two cells that differ in one cue. {how} A gap ought to change nothing.",
+        systems, cues,
+    )  # fmt: skip
+    yield _contrasts(
+        "contrasts-conditions", "Paired contrasts: one condition added",
+        "The same commands and voices in a plain cell and in that cell with a condition: the other person at the wearer's "
+        "mouth (at-mouth) or 0.5 to 0.8 m away (bystander), noise at 10 or 5 dB, both talking at once, the other person from a "
+        "loudspeaker, the context near where only the trigger is far (trigger-only-far), measured responses instead of "
+        f"simulated rooms. {how} Cells that a condition leaves as they are do not appear.", systems, conditions,
+    )  # fmt: skip
+    yield _contrasts(
+        "contrasts-further", "Paired contrasts under further conditions",
+        f"One cue changed under a condition, and conditions through measured responses. {how}", systems, rest, folded=True,
+    )  # fmt: skip
+
+
+_Lines = dict[tuple[str, str], dict[str, Cell]]
+"""(group, what is compared) -> system -> change."""
+
+
+def _contrasts(id: str, title: str, text: str, systems: Sequence[str], lines: _Lines, folded: bool = False) -> Table:
+    return Table(
+        id,
+        title,
+        text,
+        "Cells",
+        tuple(systems),
+        tuple(
+            Line(head, tuple(found.get(system, EMPTY) for system in systems), group)
+            for (group, head), found in lines.items()
+        ),
+        folded=folded,
+    )
+
+
+def voice_pairs(views: Views) -> Iterator[Table]:
+    """How a system mutes another person, by how far apart the makers of the two voices are."""
+    engines, sources = list(VOICE_PAIRS)[:2], list(VOICE_PAIRS)[2:]
+    yield _voice_pairs(
+        views, "voices", "Another person by engine",
+        "Commands that another person speaks, where both voices are of one engine or of two: a vocoder alone can tell engines "
+        "apart. Mute is right; beside the switch its positive control.", engines,
+    )  # fmt: skip
+    yield _voice_pairs(
+        views, "voices-sources", "Another person by source",
+        "The same by whether both voices are warps of one source, which is no other person, and where the speaker encoder "
+        "hardly tells them apart.", sources, folded=True,
+    )  # fmt: skip
+
+
+def _voice_pairs(views: Views, id: str, title: str, text: str, kinds: Sequence[str], folded: bool = False) -> Table:
+    chosen = views.with_part("voice_pairs")
+    names = dict.fromkeys(
+        name
+        for view in chosen
+        for figure in view.block["voice_pairs"].values()
+        for name in figure.get("cells", {})
+        if name.split("/")[2:] in ([], ["at-mouth"], [MEASURED])
+    )
+    return Table(
+        id,
+        title,
+        text,
+        "System",
+        ("Switch: mute", "Same speaker: tool", *(f"{name}: mute" for name in names)),
+        tuple(
+            Line(
+                view.system,
+                (
+                    cell_at(figure, "switch_mute"),
+                    cell_at(figure, "same_speaker_tool"),
+                    *(cell_at(figure, "cells", name) for name in names),
+                ),
+                with_group(views.group(view), f"voices {kind}"),
+            )
+            for view in chosen
+            for kind in kinds
+            if (figure := at(view.block, "voice_pairs", kind))
+        ),
+        folded=folded,
+    )

@@ -38,11 +38,13 @@ TYPES: dict[str, type | tuple[type, ...]] = {
         bool,
     ),
     **dict.fromkeys(("held", "acts", "said", "reasons", "notes"), list),
-    **dict.fromkeys(("scores", "truth"), dict),
+    **dict.fromkeys(("scores", "truth", "facts"), dict),
     **dict.fromkeys(("audio", "output", "error", "side", "target_tool"), (str, type(None))),
     "params_right": (dict, type(None)),
     "stray_acts": int,
 }
+FACTS = ("engines", "alike", "shared_source")
+"""Of an item's facts, those that the report goes by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,8 @@ def _rows(path: Path) -> list[Row]:
         if fault is not None:
             raise InputError(f"{path}, line {number}: no prediction about an item ({fault}); {AGAIN}")
         seen.add(row["id"])
-        rows.append({name: row[name] for name in TYPES})
+        facts = {name: row["facts"][name] for name in FACTS if name in row["facts"]}
+        rows.append({name: row[name] for name in TYPES} | {"facts": facts})
     return rows
 
 

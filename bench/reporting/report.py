@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from voxgate.bench.reporting.audio import KINDS, MOST_EMBEDDED, Sound, sounds
-from voxgate.bench.reporting.cells import cells, contrasts
+from voxgate.bench.reporting.cells import cells, contrasts, voice_pairs
 from voxgate.bench.reporting.item_list import item_list
 from voxgate.bench.reporting.markdown import page_text
+from voxgate.bench.reporting.overview import glance, overview
 from voxgate.bench.reporting.page import page
 from voxgate.bench.reporting.plots import det_plot, reliability_plot, swatch, trade_plot
 from voxgate.bench.reporting.published import published_table
@@ -24,7 +26,6 @@ from voxgate.bench.reporting.sections import (
     errors,
     held_out,
     ordinary,
-    overview,
     self_talk,
     side_talk,
     switch,
@@ -37,9 +38,9 @@ MOST_OUTCOMES = 20_000
 """In the page's list: some eight megabytes."""
 PAGE, MARKDOWN = "report.html", "report.md"
 READING = (
-    "Shares are per cent, with a 95 % interval in brackets (bootstrap over voices and commands) and counts behind it. An "
-    "interval without width says that all items came out alike, not that the share is exact: with n of them up to about 3 in "
-    "n may differ."
+    "Shares are per cent, with a 95 % interval in brackets (bootstrap over voices and commands) and counts behind it. Where "
+    "all items came out alike resampling tells nothing: the interval is then that of n of n voices or commands, whichever "
+    "are fewer (Clopper and Pearson)."
 )
 
 
@@ -128,8 +129,9 @@ def _about(runs: Sequence[Run]) -> list[str]:
             )
         else:
             text += " Whether its speech is synthetic is not said in set.json."
-        if isinstance(measured := run.set_facts.get("measured"), list):
-            text += f" Rooms are simulated, {len(measured)} measured." if measured else " All rooms are simulated."
+        rooms, measured = (run.set_facts.get(part) for part in ("rooms", "measured"))
+        if isinstance(rooms, dict) and isinstance(measured, list):
+            text += f" Rooms: {len(rooms)} simulated, {len(measured)} measured."
         asked = {part: {str(run.settings.get(part) or "") for run in group} - {""} for part in ("mode", "split")}
         text += "".join(
             f" {part.capitalize()}: {', '.join(sorted(values))}." for part, values in asked.items() if values
@@ -171,10 +173,12 @@ def _items_text(listed: Sequence[Run], runs: Sequence[Run], played: Mapping[tupl
 
 def _sections(views: Views, runs: Sequence[Run]) -> Iterable[Section]:
     systems = list(dict.fromkeys(view.system for view in views.all))
-    yield Section("overview", "All systems", (overview(views),), tuple(_trades(views, systems)))
+    yield Section("glance", "At a glance", (glance(views),), tuple(_trades(views, systems)))
+    yield Section("overview", "All systems", (overview(views),))
     yield Section("switch", "Speaker switch", (switch(views),))
     yield Section("cells", "Cells", tuple(cells(views)))
     yield Section("contrasts", "Paired contrasts", tuple(contrasts(views)))
+    yield Section("voices", "Voices", tuple(voice_pairs(views)))
     yield Section("self-talk", "Self-talk", tuple(self_talk(views)))
     yield Section("side-talk", "Side-talk", tuple(side_talk(views)))
     yield Section("requests", "Ordinary requests and questions", tuple(ordinary(views)))
@@ -184,7 +188,7 @@ def _sections(views: Views, runs: Sequence[Run]) -> Iterable[Section]:
     found = all_scores(views)
     yield Section("scores", "Probabilities", (score_table(found),), tuple(_curves(found, systems)))
     yield Section("published", "Published figures", (published_table(),))
-    yield Section("records", "Records", (_records(runs),))
+    yield Section("records", "Records", tuple(_records(runs)))
 
 
 def _trades(views: Views, systems: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -207,32 +211,38 @@ def _curves(found: Sequence[Scores], systems: Sequence[str]) -> Iterable[tuple[s
         yield f"Reliability, {what}", reliability_plot(f"reliability-{number}", f"Reliability, {name}", mine)
 
 
-def _records(runs: Sequence[Run]) -> Table:
-    lines = []
-    for run, label in zip(runs, labels(runs), strict=True):
-        values: dict[str, Any] = {
-            "Record": run.folder.name,
-            "Set": run.set_name,
-            "Hash of its items": run.set_hash[:12],
-            **{name.capitalize(): run.settings.get(name) for name in ("mode", "split", "seed", "limit")},
-            "Items": len(run.rows),
-            "Voices": len({row["voice"] for row in run.rows}),
-            "Commands": len({row["command"] for row in run.rows}),
-            "Commit": run.summary.get("git_commit"),
-            "Versions": _flat(run.summary.get("versions")),
-            "Facts": _flat(run.summary.get("system")),
-        }
-        lines.append((label, values))
-    return Table(
+def _records(runs: Sequence[Run]) -> Iterable[Table]:
+    def table(id: str, title: str, text: str, values: Sequence[Mapping[str, Any]], folded: bool = False) -> Table:
+        lines = [
+            Line(label, tuple(Cell(NOTHING if value in (None, "") else str(value)) for value in each.values()))
+            for label, each in zip(labels(runs), values, strict=True)
+        ]
+        return Table(id, title, text, "System", tuple(values[0]), tuple(lines), folded=folded)
+
+    yield table(
         "records",
         "Records",
         "What each line rests on.",
-        "System",
-        tuple(lines[0][1]),
-        tuple(
-            Line(label, tuple(Cell(NOTHING if value in (None, "") else str(value)) for value in values.values()))
-            for label, values in lines
-        ),
+        [
+            {
+                "Record": run.folder.name,
+                "Set": run.set_name,
+                "Hash of its items": run.set_hash[:12],
+                **{name.capitalize(): run.settings.get(name) for name in ("mode", "split", "seed", "limit")},
+                "Items": len(run.rows),
+                "Voices": len({row["voice"] for row in run.rows}),
+                "Commands": len({row["command"] for row in run.rows}),
+                "Commit": re.sub(r"^(\w{9})\w+", r"\1", str(run.summary.get("git_commit") or "")),
+            }
+            for run in runs
+        ],
+    )
+    yield table(
+        "records-facts",
+        "Versions and facts",
+        "The packages that a record was made with, and what the system says of itself.",
+        [{"Versions": _flat(run.summary.get("versions")), "Facts": _flat(run.summary.get("system"))} for run in runs],
+        folded=True,
     )
 
 

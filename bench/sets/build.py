@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxgate.bench import corpus
+from voxgate.bench import commands, corpus
+from voxgate.bench.inputs import inputs_of
+from voxgate.bench.items import TOOLS_FILE
 from voxgate.bench.record import Progress, git_commit, versions
-from voxgate.bench.sets import cues, vgbench
-from voxgate.bench.sets.cases import Case
+from voxgate.bench.sets import cues, grid, vgbench
+from voxgate.bench.sets.cases import Case, Enrolment
 from voxgate.bench.sets.check import by_file, file_faults
 from voxgate.bench.sets.executor import run_all
 from voxgate.bench.sets.render import Rendered, Settings, render_case, render_enrolment
@@ -34,11 +36,13 @@ from voxgate.bench.sets.rooms import (
     simulated_bytes,
 )
 from voxgate.bench.sets.vgbench import Pools
-from voxgate.bench.sets.voices import ENROLMENT, Voice, parse_voices
+from voxgate.bench.sets.voices import Voice, parse_voices, recording
 from voxgate.device.errors import InputError
 from voxgate.models.runtime import write_json
 
 SETS = {"vgbench": vgbench.plan, "cues": cues.plan}
+GRID = "grid"
+"""The set of real people, whose rooms and voices are in one folder of recordings."""
 ROOMS = 36
 KNOWN_ROOM = 4
 """Every fourth room is for training, the others are new."""
@@ -48,26 +52,29 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What decides a set's items, and how its jobs run (`executor`, `processes`), which decides nothing."""
+    """What decides a set's items, and how its jobs run (`executor`, `processes`), which decides nothing. `arrays`: all that the
+    set can have for None. `conditions`: of `cues`, all for None. `data`: the recordings of `grid`."""
 
     voices: str | None = None
     rooms: int = ROOMS
     responses: Path | None = None
-    arrays: tuple[str, ...] = ARRAYS
+    arrays: tuple[str, ...] | None = None
     seed: int = 0
     items: int | None = None
     limit: int | None = None
+    conditions: tuple[str, ...] | None = None
     executor: str | None = None
     processes: int | None = None
+    data: Path | None = None
 
 
 def build(name: str, out: Path, options: Options) -> dict[str, Any]:
     """Build a set into `out`, or go on with it; returns what `set.json` holds. Raises InputError for bad options, a
     recording that is missing, a folder with another set, or a scheduler out of reach."""
     began = time.monotonic()
-    voices = parse_voices(options.voices)
-    cases = _planned(name, options, voices)
-    settings = _settings(name, options, voices)
+    arrays = _arrays(name, options)
+    voices, cases = _planned(name, options)
+    settings = _settings(name, options, voices, arrays)
     out.mkdir(parents=True, exist_ok=True)
     _claim(out, settings)
     if (out / "set.json").is_file():
@@ -75,12 +82,14 @@ def build(name: str, out: Path, options: Options) -> dict[str, Any]:
         shutil.rmtree(out / "work", ignore_errors=True)  # where the last call ended just before it did so
         facts: dict[str, Any] = json.loads((out / "set.json").read_text(encoding="utf-8"))
         return facts
+    if name == GRID:
+        shutil.copyfile(commands.TOOLS, out / TOOLS_FILE)
     _write_texts(out, cases)
     _check_recordings(out, cases)
     work = out / "work"
     for folder in ("rooms", "speech", "done"):
         (work / folder).mkdir(parents=True, exist_ok=True)
-    rendering = Settings(options.seed, options.arrays, str(work.resolve()))
+    rendering = Settings(options.seed, arrays, str(work.resolve()))
     _make_rooms(work / "rooms", cases, options)
     jobs = _jobs(cases, rendering)
     missing = [name for name in jobs if not (work / "done" / f"{name}.json").is_file()]
@@ -102,12 +111,23 @@ def build(name: str, out: Path, options: Options) -> dict[str, Any]:
     return facts
 
 
-def _planned(name: str, options: Options, voices: tuple[Voice, ...]) -> list[Case]:
-    if name not in SETS:
-        raise InputError(f"no set {name!r}: there are {', '.join(SETS)}")
-    for array in options.arrays:
-        if array not in ARRAYS:
-            raise InputError(f"--arrays {array}: a set is rendered on {', '.join(ARRAYS)}")
+def _arrays(name: str, options: Options) -> tuple[str, ...]:
+    if name not in (*SETS, GRID):
+        raise InputError(f"no set {name!r}: there are {', '.join((*SETS, GRID))}")
+    possible = grid.ARRAYS if name == GRID else ARRAYS
+    for array in options.arrays or ():
+        if array not in possible:
+            raise InputError(f"--arrays {array}: {name} is rendered on {', '.join(possible)}")
+    return options.arrays or possible
+
+
+def _planned(name: str, options: Options) -> tuple[tuple[Voice, ...], list[Case]]:
+    for condition in options.conditions or ():
+        if SETS.get(name) is not cues.plan or condition not in cues.CONDITIONS:
+            raise InputError(f"--conditions {condition}: cues has {', '.join(cues.CONDITIONS)}, other sets have none")
+    if name == GRID:
+        return _planned_grid(options)
+    voices = parse_voices(options.voices)
     rooms = tuple(
         RoomSpec(
             f"room-{number:02d}", options.seed, SETUPS[(number + number // KNOWN_ROOM) % 2], number % KNOWN_ROOM != 0
@@ -117,18 +137,33 @@ def _planned(name: str, options: Options, voices: tuple[Voice, ...]) -> list[Cas
     measured = tuple(measured_specs(options.responses, options.seed)) if options.responses is not None else ()
     if not rooms and not measured:
         raise InputError("--rooms 0: nowhere to speak; give rooms, or measured responses as --responses")
-    return SETS[name](Pools(voices, rooms, measured, options.seed, options.limit), options.items)
+    pools = Pools(voices, rooms, measured, options.seed, options.limit, options.conditions)
+    return voices, SETS[name](pools, options.items)
 
 
-def _settings(name: str, options: Options, voices: Sequence[Voice]) -> dict[str, Any]:
+def _planned_grid(options: Options) -> tuple[tuple[Voice, ...], list[Case]]:
+    if options.voices is not None or options.responses is not None:
+        raise InputError("--voices and --responses: the people and rooms of grid are those in --data")
+    if options.data is None or not all((options.data / need).exists() for need in grid.NEEDS):
+        raise InputError(f"--data {options.data}: grid needs the folder that holds {', '.join(grid.NEEDS)}")
+    voices = grid.people(options.data)
+    return voices, grid.plan(options.data, voices, options.seed, options.items, options.limit)
+
+
+def _settings(name: str, options: Options, voices: Sequence[Voice], arrays: tuple[str, ...]) -> dict[str, Any]:
+    responses = options.responses.name if options.responses is not None else None
+    own: dict[str, Any] = {"rooms": options.rooms, "responses": responses}
+    if name == GRID:
+        assert options.data is not None
+        own = {"recordings": inputs_of(options.data, grid.NEEDS, ())["recordings"]}
     return {
         "set": name,
         "version": VERSION,
         "seed": options.seed,
         "voices": [voice.name for voice in voices],
-        "rooms": options.rooms,
-        "responses": options.responses.name if options.responses is not None else None,
-        "arrays": list(options.arrays),
+        **own,
+        "arrays": list(arrays),
+        **({"conditions": sorted(options.conditions)} if options.conditions else {}),
         "items": options.items,
         "limit": options.limit,
     }
@@ -151,10 +186,11 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
 
 def _write_texts(out: Path, cases: Sequence[Case]) -> None:
     """`texts.tsv`: what is said under which id, which is what own recordings are called."""
-    texts = {f"enrolment-{number + 1}": text for number, text in enumerate(ENROLMENT)}
+    texts = {text_id: text for case in cases for text_id, text in case.enrolment.clips}
     for case in cases:
         for asked in case.asked:
-            texts |= {part.text_id: part.text for part in asked.scene.parts} if asked.scene is not None else {}
+            parts = asked.scene.parts if asked.scene is not None else ()
+            texts |= {part.text_id: part.ends or part.text for part in parts}
     lines = [f"{name}\t{text}\n" for name, text in texts.items()]
     (out / "texts.tsv").write_text("".join(lines), encoding="utf-8")
 
@@ -163,10 +199,10 @@ def _check_recordings(out: Path, cases: Sequence[Case]) -> None:
     wanted: dict[Path, None] = {}
     for case in cases:
         said = [(part.voice, part.text_id) for asked in case.asked if asked.scene for part in asked.scene.parts]
-        said += [(case.wearer, f"enrolment-{number + 1}") for number in range(len(ENROLMENT))]
+        said += [(case.wearer, text_id) for text_id, _ in case.enrolment.clips]
         for voice, name in said:
             if voice.folder is not None:
-                wanted[Path(voice.folder) / f"{name}.wav"] = None
+                wanted[recording(voice, name)] = None
     missing = [path for path in wanted if not path.is_file()]
     if missing:
         raise InputError(f"{missing[0]}: missing, and {len(missing) - 1} more; {out / 'texts.tsv'} says what to record")
@@ -193,13 +229,14 @@ def _jobs(cases: Sequence[Case], rendering: Settings) -> dict[str, tuple[Any, ..
     jobs: dict[str, tuple[Any, ...]] = {}
     for case in cases:
         for spec in case.rooms:
-            jobs.setdefault(f"enrolment-{case.wearer.slug}-{enrolment_room(spec).name}", (case.wearer, spec, rendering))
+            said = case.enrolment
+            jobs.setdefault(f"enrolment-{said.slug}-{enrolment_room(spec).name}", (said, spec, rendering))
     return jobs | {case.id: (case, None, rendering) for case in cases}
 
 
-def _render(what: Case | Voice, spec: RoomSpec | None, rendering: Settings) -> tuple[Rendered, list[str]]:
-    """A job: render a case, or the enrolment of a voice for rooms like `spec`, and what the checks find in its files."""
-    if isinstance(what, Voice):
+def _render(what: Case | Enrolment, spec: RoomSpec | None, rendering: Settings) -> tuple[Rendered, list[str]]:
+    """A job: render a case, or an enrolment for rooms like `spec`, and what the checks find in its files."""
+    if isinstance(what, Enrolment):
         assert spec is not None
         rendered = render_enrolment(what, spec, rendering)
     else:
@@ -255,11 +292,12 @@ def _finish(
         "counts": _counts(items, segments),
         "faults": faults,
         "bytes": size,
-        "splits": _splits(cases),
+        "splits": _splits(name, cases),
         "voices": [{"name": v.name, "engine": v.engine, "sources": v.sources, "held": v.held} for v in voices],
         "rooms": rooms,
         "measured": sorted({spec.name for case in cases for spec in case.rooms if spec.measured is not None}),
         "synthetic": [v.name for v in voices if v.engine != "recordings"],
+        **({"tools": TOOLS_FILE} if name == GRID else {}),
     }
     write_json(out / "set.json", facts)
     return json.loads(json.dumps(facts))  # type: ignore[no-any-return]
@@ -278,11 +316,13 @@ def _counts(items: Sequence[dict[str, Any]], segments: Sequence[dict[str, Any]])
     }
 
 
-def _splits(cases: Sequence[Case]) -> dict[str, Any]:
-    chosen = corpus.splits(corpus.load())
+def _splits(name: str, cases: Sequence[Case]) -> dict[str, Any]:
+    of_corpus: dict[str, Any] = {}
+    if name != GRID:
+        chosen = corpus.splits(corpus.load())
+        of_corpus = {"corpus_seed": chosen.seed, "tools": sorted(chosen.tools)}
     return {
-        "corpus_seed": chosen.seed,
-        "tools": sorted(chosen.tools),
+        **of_corpus,
         "axes": ["item", "template", "tool", "voices", "rooms"],
         "cases": dict(sorted(Counter("+".join(case.held) for case in cases).items())),
     }

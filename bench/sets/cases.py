@@ -13,7 +13,7 @@ from typing import Any
 from voxgate.bench.corpus import Line, Utterance
 from voxgate.bench.scenes import generator_for
 from voxgate.bench.sets.rooms import RoomSpec
-from voxgate.bench.sets.voices import Voice, close
+from voxgate.bench.sets.voices import ENROLMENT, Voice, close
 from voxgate.device.errors import InputError
 from voxgate.models.tools.grammar import MUTE, render
 
@@ -25,7 +25,8 @@ LOW_PASS_HZ, LOW_PASS_ORDERS = (2200.0, 3800.0), (2, 4, 6)
 @dataclass(frozen=True, slots=True)
 class Part:
     """Something said by a voice at a place, `gap` seconds after the part before; one that `overlaps` begins so long after the
-    beginning of that part instead (at most halfway through), `level_db` above the others. `low_pass`: cut-off in Hz, order."""
+    beginning of that part instead (at most halfway through), `level_db` above the others. `low_pass`: cut-off in Hz, order.
+    `ends`: what the recording says, where the part is only the end of it."""
 
     text_id: str
     text: str
@@ -38,6 +39,7 @@ class Part:
     loudspeaker: bool = False
     overlaps: bool = False
     level_db: float = 0.0
+    ends: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,21 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What a wearer is enrolled with: id and text of each clip; `name` tells it from others of the same voice."""
+
+    voice: Voice
+    clips: tuple[tuple[str, str], ...] = tuple((f"enrolment-{n}", text) for n, text in enumerate(ENROLMENT, 1))
+    name: str = ""
+
+    @property
+    def slug(self) -> str:
+        return self.voice.slug + (f"-{self.name}" if self.name else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """`held` are the axes of text and voices; a room adds its own."""
+    """`held` are the axes of text and voices; a room adds its own. `own` is an enrolment other than everybody's."""
 
     id: str
     line: str
@@ -81,6 +96,11 @@ class Case:
     rooms: tuple[RoomSpec, ...]
     held: tuple[str, ...]
     asked: tuple[Asked, ...]
+    own: Enrolment | None = None
+
+    @property
+    def enrolment(self) -> Enrolment:
+        return self.own or Enrolment(self.wearer)
 
 
 def target_of(part: Utterance) -> str:

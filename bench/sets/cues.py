@@ -10,7 +10,7 @@ both talking at once, a loudspeaker as the bystander. Scenes that a condition le
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from voxgate.bench import corpus
@@ -42,7 +42,9 @@ SIX = (
     ("other", "near", 0), ("other", "near", 600), ("other", "far", 600),
 )  # fmt: skip
 TRIGGER_ONLY = "trigger-only-far"
-CONDITIONS = ("", "at-mouth", "bystander", "noise-10", "noise-5", "both-talk", "loudspeaker")
+PLAIN = "plain"
+"""What the eight cells without a condition are asked for as; their names have none."""
+CONDITIONS = (PLAIN, TRIGGER_ONLY, "at-mouth", "bystander", "noise-10", "noise-5", "both-talk", "loudspeaker")
 BOTH_DB, BOTH_AFTER_SECONDS = (-10.0, 0.0), (0.1, 0.5)
 
 
@@ -73,8 +75,11 @@ def plan(pools: Pools, count: int | None = None) -> list[Case]:
         aside = talk[int(draw.integers(len(talk)))]
         cell = _Cells(command, wearer, other, aside, pools.seed, number)
         cases.append(
-            Case(f"cue-{number:04d}", command.line.id, wearer, tuple(specs), tuple(sorted(held)), tuple(cell.all()))
-        )
+            Case(
+                f"cue-{number:04d}", command.line.id, wearer, tuple(specs), tuple(sorted(held)),
+                tuple(cell.all(pools.conditions or CONDITIONS)),
+            )
+        )  # fmt: skip
     return cases
 
 
@@ -122,13 +127,17 @@ class _Cells:
         self.low_pass = draw_low_pass(*self.names) if number % 4 in (1, 2) else None
         self.snr_db = quiet(*self.names)
 
-    def all(self) -> Iterator[Asked]:
+    def all(self, conditions: Collection[str]) -> Iterator[Asked]:
         for condition in CONDITIONS:
-            for cell in EIGHT:
-                yield self._asked("eight", cell, condition, self._eight(cell, condition))
-            if not condition:
+            if condition not in conditions:
+                continue
+            if condition == TRIGGER_ONLY:
                 for cell in SIX:
-                    yield self._asked("six", cell, TRIGGER_ONLY, self._parts(cell, False, ""))
+                    yield self._asked("six", cell, condition, self._parts(cell, False, ""))
+            else:
+                for cell in EIGHT:
+                    name = "" if condition == PLAIN else condition
+                    yield self._asked("eight", cell, name, self._eight(cell, name))
 
     def _asked(self, variant: str, cell: tuple[str, str, int], condition: str, parts: tuple[Part, ...]) -> Asked:
         source, where, gap = cell

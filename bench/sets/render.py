@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from voxgate.bench.distance_scenes import loudspeaker
 from voxgate.bench.items import Item, Placed
 from voxgate.bench.scenes import generator_for
-from voxgate.bench.sets.cases import Asked, Case, Part, Scene
+from voxgate.bench.sets.cases import Asked, Case, Enrolment, Part, Scene
 from voxgate.bench.sets.rooms import (
     LEAD,
     OTHER_NEAR,
@@ -32,7 +32,7 @@ from voxgate.bench.sets.rooms import (
     open_room,
     profile,
 )
-from voxgate.bench.sets.voices import ENROLMENT, Voice, speak
+from voxgate.bench.sets.voices import Voice, speak
 from voxgate.calib.rooms import SOUND_SPEED
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE
@@ -79,23 +79,23 @@ class _Heard:
     dry_sha256: str
 
 
-def enrolment_clips(voice: Voice, spec: RoomSpec, array: str) -> tuple[str, ...]:
+def enrolment_clips(enrolment: Enrolment, spec: RoomSpec, array: str) -> tuple[str, ...]:
     """Names of the clips of a wearer who is heard in a room of that specification."""
-    room = enrolment_room(spec)
-    return tuple(f"audio/enrolment/{voice.slug}/{room.name}.{array}.{n + 1}.wav" for n in range(len(ENROLMENT)))
+    folder, room = f"audio/enrolment/{enrolment.slug}", enrolment_room(spec).name
+    return tuple(f"{folder}/{room}.{array}.{number}.wav" for number in range(1, len(enrolment.clips) + 1))
 
 
-def render_enrolment(voice: Voice, spec: RoomSpec, settings: Settings) -> Rendered:
+def render_enrolment(enrolment: Enrolment, spec: RoomSpec, settings: Settings) -> Rendered:
     """The clips of a wearer for items in rooms like `spec`, on every array."""
     room = open_room(enrolment_room(spec), settings.folder("rooms"))
     out = Rendered({}, [], [])
-    for number, text in enumerate(ENROLMENT):
-        part = Part(f"enrolment-{number + 1}", text, "enrolment", "wearer", voice, WEARER)
-        studio = _Studio(room, settings, f"enrolment-{voice.slug}-{number}")
+    for number, (text_id, text) in enumerate(enrolment.clips):
+        part = Part(text_id, text, "enrolment", "wearer", enrolment.voice, WEARER)
+        studio = _Studio(room, settings, f"enrolment-{enrolment.slug}-{number}")
         scene = Scene((part,), ENROLMENT_SNR_DB)
         studio.prepare([scene])
         for array in studio.arrays:
-            studio.record(scene, array, enrolment_clips(voice, spec, array)[number], out)
+            studio.record(scene, array, enrolment_clips(enrolment, spec, array)[number], out)
     return out
 
 
@@ -146,7 +146,7 @@ def _item(
         audio=audio,
         text=asked.text,
         segments=placed,
-        enrolment=enrolment_clips(case.wearer, spec, array) if spec is not None else (),
+        enrolment=enrolment_clips(case.enrolment, spec, array) if spec is not None else (),
         held=tuple(sorted(held)),
         line=case.line,
         facts={**asked.facts, **(facts or {})},
@@ -160,7 +160,7 @@ class _Studio:
         self.room, self._settings, self._name = room, settings, name
         self.arrays = tuple(array for array in room.arrays if array in settings.arrays)
         self._heard: dict[tuple[Part, str], _Heard] = {}
-        self._dry: dict[tuple[Voice, str], Floats] = {}
+        self._dry: dict[tuple[Voice, str, str | None], Floats] = {}
         self._noise: dict[str, NDArray[np.float64]] = {}
         self._sources: tuple[NDArray[np.complex128], NDArray[np.float64]] | None = None
         self._gain: dict[str, float] = {}
@@ -284,9 +284,9 @@ class _Studio:
         return starts, end + round(AFTER_SECONDS * RATE)
 
     def _speech(self, part: Part) -> Floats:
-        key = (part.voice, part.text_id)
+        key = (part.voice, part.text_id, part.ends)
         if key not in self._dry:
-            self._dry[key] = speak(part.voice, part.text, part.text_id, self._settings.folder("speech"))
+            self._dry[key] = speak(part.voice, part.text, part.text_id, self._settings.folder("speech"), part.ends)
         return self._dry[key]
 
     def _part(self, part: Part, array: str) -> _Heard:
@@ -338,7 +338,7 @@ class _Studio:
         spectra, directions = self._sources
         length = 2 * (spectra.shape[1] - 1)
         if self.room.spec.measured is not None:
-            field = measured_noise(self.room.spec, np.fft.irfft(spectra, length, axis=1))
+            field = measured_noise(self.room.spec, array, np.fft.irfft(spectra, length, axis=1))
         else:
             field = _plane_waves(spectra, directions, self.room.microphones_m[array], length)
         return field / float(np.sqrt(np.mean(field[:, profile(array).recogniser] ** 2)))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import functools
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.bench.scenes import MOUTH, Responses, generator_for
+from voxgate.bench.scenes import MOUTH, REFERENCE, Responses, generator_for
 from voxgate.calib.rooms import SOUND_SPEED, draw_array, reseated, rotation
 from voxgate.device.arrays import ArrayProfile, load_array
 from voxgate.device.errors import InputError
@@ -26,6 +26,8 @@ from voxgate.models.settings import RATE
 
 ARRAYS = ("mono", "laptop-2", "pendant-4", "glasses-8")
 MEASURED_ARRAY = "glasses-8"
+CUTS = {"mono": (REFERENCE,), "stereo": (REFERENCE, REFERENCE + 1)}
+"""Arrays of fewer microphones that channels of the measured glasses, those nearest the mouth, can stand for."""
 WEARER, WEARER_FAR, OTHER_FAR, OTHER_NEAR, BYSTANDER = "wearer", "wearer-far", "other-far", "other-near", "bystander"
 PLACES = (WEARER, WEARER_FAR, OTHER_FAR, OTHER_NEAR, BYSTANDER)
 SETUPS = ("close", "desk")
@@ -44,13 +46,15 @@ Vectors = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class RoomSpec:
-    """What makes a room: everything that is drawn in it follows from these. `measured` is the folder of its responses."""
+    """What makes a room: everything that is drawn in it follows from these. `measured` is the folder of its responses, `cuts`
+    are the arrays of `CUTS` that are heard in it beside the glasses."""
 
     name: str
     seed: int
     setup: str
     held: bool = True
     measured: str | None = None
+    cuts: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -231,14 +235,14 @@ def _responses(folder: str) -> Responses:
     return Responses(Path(folder))
 
 
-def measured_specs(folder: Path, seed: int) -> list[RoomSpec]:
+def measured_specs(folder: Path, seed: int, cuts: tuple[str, ...] = ()) -> list[RoomSpec]:
     """Rooms of a folder of measured responses: each acoustics several times, people in other places. Raises InputError."""
     found = _responses(str(folder))
     names = []
     for acoustics in (*found.rooms, "anechoic"):
         far = found.positions(acoustics)
         names += [f"measured-{acoustics}-{number}" for number in range(min(len(far), 6))]
-    return [RoomSpec(name, seed, "measured", True, str(folder.resolve())) for name in names]
+    return [RoomSpec(name, seed, "measured", True, str(folder.resolve()), cuts) for name in names]
 
 
 def enrolment_room(spec: RoomSpec) -> RoomSpec:
@@ -246,18 +250,19 @@ def enrolment_room(spec: RoomSpec) -> RoomSpec:
     if spec.measured is None:
         return RoomSpec(f"enrolment-{spec.setup}", spec.seed, spec.setup)
     found = _responses(spec.measured)
-    here = _acoustics(spec)
+    here = acoustics_of(spec)
     other = next((each for each in ("anechoic", *found.rooms) if each != here), here)
-    return RoomSpec(f"measured-{other}-0", spec.seed, "measured", True, spec.measured)
+    return replace(spec, name=f"measured-{other}-0")
 
 
-def _acoustics(spec: RoomSpec) -> str:
+def acoustics_of(spec: RoomSpec) -> str:
+    """Name of the acoustics in which a measured room's responses were taken."""
     return spec.name.removeprefix("measured-").rpartition("-")[0]
 
 
 def _measured(spec: RoomSpec) -> Room:
     assert spec.measured is not None
-    found, acoustics = _responses(spec.measured), _acoustics(spec)
+    found, acoustics = _responses(spec.measured), acoustics_of(spec)
     far = found.positions(acoustics)
     number = int(spec.name.rpartition("-")[2])
     one = number * len(far) // min(len(far), 6)
@@ -269,20 +274,22 @@ def _measured(spec: RoomSpec) -> Room:
         direct = int(np.argmax(np.abs(response[:, profile(MEASURED_ARRAY).recogniser])))
         kept = response[max(direct - LEAD, 0) :][: round(LONGEST_SECONDS * RATE)]
         kept = np.concatenate((np.zeros((max(LEAD - direct, 0), kept.shape[1]), np.float32), kept))
-        responses[MEASURED_ARRAY, place] = _faded(kept)
+        responses[MEASURED_ARRAY, place] = whole = _faded(kept)
+        responses |= {(array, place): np.ascontiguousarray(whole[:, CUTS[array]]) for array in spec.cuts}
     facts = {"acoustics": acoustics, "places": chosen}
     return Room(spec, responses, dict.fromkeys(responses), {}, facts)
 
 
-def measured_noise(spec: RoomSpec, sounds: Vectors) -> Vectors:
-    """Each of `sounds` (k, n) from another measured direction of the anechoic room -> (n, channels)."""
+def measured_noise(spec: RoomSpec, array: str, sounds: Vectors) -> Vectors:
+    """Each of `sounds` (k, n) from another measured direction of the anechoic room -> (n, channels) of an array."""
     from scipy.signal import fftconvolve
 
     assert spec.measured is not None
     found = _responses(spec.measured)
     azimuths = found.positions("anechoic")
-    out = np.zeros((sounds.shape[1], found.get("anechoic", azimuths[0]).shape[1]))
+    channels = list(CUTS.get(array, range(profile(MEASURED_ARRAY).channels)))
+    out = np.zeros((sounds.shape[1], len(channels)))
     for number, sound in enumerate(sounds):
-        response = found.get("anechoic", azimuths[number * len(azimuths) // len(sounds)])
+        response = found.get("anechoic", azimuths[number * len(azimuths) // len(sounds)])[:, channels]
         out += fftconvolve(sound[:, None], response, axes=0)[: len(sound)]
     return out

@@ -43,13 +43,14 @@ Kind = TypeVar("Kind", Voice, RoomSpec)
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """Voices and rooms that a plan may use; `limit` is the most cases of a family."""
+    """Voices and rooms that a plan may use; `limit` is the most cases of a family, `conditions` those of `cues` (None: all)."""
 
     voices: tuple[Voice, ...]
     rooms: tuple[RoomSpec, ...]
     measured: tuple[RoomSpec, ...]
     seed: int
     limit: int | None = None
+    conditions: tuple[str, ...] | None = None
 
 
 def plan(pools: Pools, pairs: int | None = None) -> list[Case]:

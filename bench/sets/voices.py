@@ -27,6 +27,7 @@ from voxgate.bench.speaker_material import TRAINING_STYLES
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE
+from voxgate.models.words.align import Aligner
 
 ENROLMENT = synthesis.ENROL_SENTENCES
 KNOWN_SOURCES = frozenset((*TRAINING_STYLES, "heart"))
@@ -135,16 +136,20 @@ def _installed(voice: Voice) -> bool:
     return all(importlib.util.find_spec(module) is not None for module in modules.get(voice.engine, []))
 
 
-def speak(voice: Voice, text: str, text_id: str, cache: Path | None = None) -> Floats:
+def speak(voice: Voice, text: str, text_id: str, cache: Path | None = None, ends: str | None = None) -> Floats:
     """`text` in a voice -> 16 kHz mono (n,) at -26 dBFS RMS, cut to the speech, with 5 ms fades. The same arguments give the
-    same samples; `cache` keeps them. Raises InputError naming the voice, the program or the recording that is missing."""
+    same samples; `cache` keeps them. `ends`: what a recording says of which `text` are the last words. Raises InputError naming
+    the voice, the program or the recording that is missing."""
     path = None
     if cache is not None and cache.is_dir() and voice.engine != "recordings":
         key = [voice.name, text, RMS_DBFS, CREST_DB]
         path = cache / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.npy"
         if path.is_file():
             return np.asarray(np.load(path), np.float32)
-    samples = finished(_raw(voice, text, text_id), f"voice {voice.name}, {text!r}")
+    samples = _raw(voice, text, text_id)
+    if ends is not None:
+        samples = _last_words(samples, ends, len(text.split()), f"voice {voice.name}, {text_id}")
+    samples = finished(samples, f"voice {voice.name}, {text!r}")
     if path is not None:
         with tempfile.NamedTemporaryFile(dir=cache, suffix=".part", delete=False) as file:
             np.save(file, samples)
@@ -154,7 +159,7 @@ def speak(voice: Voice, text: str, text_id: str, cache: Path | None = None) -> F
 
 def _raw(voice: Voice, text: str, text_id: str) -> Floats:
     if voice.engine == "recordings":
-        path = Path(voice.folder or "") / f"{text_id}.wav"
+        path = recording(voice, text_id)
         if not path.is_file():
             raise InputError(f"{path}: no recording of {text!r}; record it, or leave the voice out")
         return np.ascontiguousarray(read_sound(path)[:, 0])
@@ -168,6 +173,26 @@ def _raw(voice: Voice, text: str, text_id: str) -> Floats:
 
         samples = soxr.resample(samples, round(RATE * voice.warp), RATE, quality="VHQ")
     return np.asarray(samples, np.float32)
+
+
+def recording(voice: Voice, text_id: str) -> Path:
+    """Where a voice that has a folder says a text: the WAV file, or the FLAC file where only that is there."""
+    path = Path(voice.folder or "") / f"{text_id}.wav"
+    flac = path.with_suffix(".flac")
+    return flac if flac.is_file() and not path.is_file() else path
+
+
+@functools.cache
+def _aligner() -> Aligner:
+    return Aligner()
+
+
+def _last_words(samples: Floats, text: str, count: int, what: str) -> Floats:
+    """A recording of `text` from its last `count` words on. Raises InputError where the words cannot be found in it."""
+    start = _aligner().align(samples, text)[-count].t0
+    if start is None:
+        raise InputError(f"{what}: {text!r} is not what is heard there; correct its text or leave it out")
+    return samples[round(start * RATE) :]
 
 
 @functools.lru_cache(maxsize=4)

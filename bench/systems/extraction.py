@@ -14,8 +14,9 @@ from pathlib import Path
 from voxgate.bench.items import Item
 from voxgate.bench.record import Progress
 from voxgate.bench.sets.executor import run_all
-from voxgate.bench.systems.cache import EvidenceCache
+from voxgate.bench.systems.cache import EvidenceCache, fingerprint
 from voxgate.bench.systems.sessions import NotEnrolled, Sessions
+from voxgate.device.errors import InputError
 
 LEAST_ITEMS_A_PROCESS = 8
 """A process loads all models first: for fewer items than these it is not worth it."""
@@ -28,18 +29,23 @@ def extract(sessions: Sessions, items: Iterable[Item], forced: bool, executor: s
     processes = min(os.cpu_count() or 1, len(missing) // LEAST_ITEMS_A_PROCESS)
     if executor is None and processes < 2:
         return  # what runs then extracts as it goes
-    told = (sessions.folder.resolve(), sessions.mode, sessions.cache.folder.resolve(), sessions.float_speaker, forced)
+    folders = sessions.folder.resolve(), sessions.cache.folder.resolve()
+    told = (fingerprint(), *folders, sessions.mode, sessions.float_speaker, forced)
     progress = Progress("extraction", len(missing))
     for _ in run_all(_extract, [(*told, item) for item in missing], executor, processes):
         progress.step()
 
 
-def _extract(folder: Path, mode: str, cache: Path, float_speaker: bool, forced: bool, item: Item) -> None:
+def _extract(made_by: str, folder: Path, cache: Path, mode: str, float_speaker: bool, forced: bool, item: Item) -> None:
+    if fingerprint() != made_by:  # what it made would not be found
+        raise InputError(
+            "a worker has other code, weights or packages than this run; install the same and start it again"
+        )
     with suppress(NotEnrolled):  # the run says so of each item
-        _sessions(folder, mode, cache, float_speaker).events(item, forced)
+        _sessions(folder, cache, mode, float_speaker).events(item, forced)
 
 
 @functools.lru_cache(maxsize=2)
-def _sessions(folder: Path, mode: str, cache: Path, float_speaker: bool) -> Sessions:
+def _sessions(folder: Path, cache: Path, mode: str, float_speaker: bool) -> Sessions:
     """One a process, so that models are loaded once."""
     return Sessions(folder, mode, EvidenceCache(cache), float_speaker)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations, zip_longest
+from itertools import combinations
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
@@ -18,10 +18,24 @@ from voxgate.bench.record import clustered_interval
 Row = dict[str, Any]
 Figure = dict[str, Any]
 
-AXES = ("source", "distance", "gap_ms")
-"""Parts of a cue cell's name; a further one is its `condition`, which most cells go without."""
+AXES = ("source", "distance", "gap_ms", "condition", "room")
+"""What a cue cell's name says; of the last two only what is not plain: `other/near/0/noise-5/measured`."""
+PARTS = 3
+"""Axes that every name has."""
+CONTEXT = "trigger-only-far"
+"""The condition that leaves the context near: against the plain cell, the distance of the context alone."""
+MEASURED = "measured"
+"""Room of cells through measured responses, whose pairs end in `@measured`."""
 FIRST = ("same", "near", "")
 """Values that a contrast starts from; of others the smaller, or the first by name."""
+VOICE_PAIRS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "of one engine": lambda facts: facts.get("engines") == "within",
+    "of two engines": lambda facts: facts.get("engines") == "across",
+    "of one source": lambda facts: facts.get("shared_source") is True,
+    "of two sources": lambda facts: facts.get("shared_source") is False,
+    "close to the encoder": lambda facts: facts.get("alike") is True,
+}
+"""Kinds of two voices, by an item's facts: a vocoder alone tells engines apart, a warp of one source is no other person."""
 
 
 def figures(rows: Sequence[Row], seed: int = 0) -> Figure:
@@ -48,6 +62,7 @@ def block(rows: Sequence[Row], seed: int = 0) -> Figure:
         "questions": rates(_of(heard, "question"), seed),
         "cells": cells(_of(heard, "cue"), seed),
         "contrasts": contrasts(_of(heard, "cue"), seed),
+        "voice_pairs": voice_pairs(heard, seed),
     }
     return found | {name: figure for name, figure in families.items() if figure}
 
@@ -176,7 +191,7 @@ def cells(rows: Sequence[Row], seed: int) -> Figure:
     conditions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, group in _groups(rows, "cell").items():
         target = group[0]["target_kind"]
-        conditions["/".join(name.split("/")[len(AXES) :])][target].append(name)
+        conditions["/".join(name.split("/")[PARTS:])][target].append(name)
         each[name] = {"target": target} | {
             title: share(group, itemgetter(field), seed)
             for title, field in (
@@ -204,42 +219,74 @@ def cells(rows: Sequence[Row], seed: int) -> Figure:
     return {"each": each, "conditions": whole}
 
 
+def voice_pairs(rows: Sequence[Row], seed: int) -> Figure:
+    """Where another person speaks, the mute rate by how far apart the makers of the two voices are, the same speaker's tool
+    recall of those pairs beside it. Cells are those of another person, without their gap."""
+    found = {}
+    for kind, belongs in VOICE_PAIRS.items():
+        mine = [row for row in rows if belongs(row["facts"])]
+        switched = speaker_switch(_of(mine, "speaker-switch"), seed)
+        by_cell: dict[str, list[Row]] = defaultdict(list)
+        for row in _of(mine, "cue"):
+            source, distance, _, *more = row["cell"].split("/")
+            if source == "other":
+                by_cell["/".join((source, distance, *more))].append(row)
+        found[kind] = _without_none(
+            {name: switched.get(name) for name in ("switch_mute", "same_speaker_tool")}
+            | {"cells": {name: share(group, itemgetter("mute"), seed) for name, group in by_cell.items()} or None}
+        )
+    return {kind: figure for kind, figure in found.items() if figure}
+
+
 def contrasts(rows: Sequence[Row], seed: int) -> list[Figure]:
-    """What changing one cue alone does: over items of one pair in two cells that differ in one part, the change of tool and of
-    mute rate from the first cell to the second."""
+    """What changing one cue alone does: over items of one pair in two cells that differ on one axis, the change of tool and of
+    mute rate from the first cell to the second. Cells that share their sound are no contrast."""
     pairs: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        pairs[row["pair"], row["array"]][row["cell"]] = row
-    names = list(dict.fromkeys(row["cell"] for row in rows))
+        pairs[row["pair"].removesuffix(f"@{MEASURED}"), row["array"]][row["cell"]] = row
+    axes = {row["cell"]: axes_of(row["cell"]) for row in rows}
     found = []
-    for one, other in combinations(names, 2):
-        axis = _only_difference(one, other)
+    for one, other in combinations(axes, 2):
+        axis = _only_difference(axes[one], axes[other])
         if axis is None:
             continue
-        first, second = (one, other) if _rank(one, axis) <= _rank(other, axis) else (other, one)
-        both = [(pair[first], pair[second]) for pair in pairs.values() if first in pair and second in pair]
+        first, second = (one, other) if _rank(axes[one][axis]) <= _rank(axes[other][axis]) else (other, one)
+        both = [
+            (pair[first], pair[second])
+            for pair in pairs.values()
+            if first in pair and second in pair and pair[first]["audio"] != pair[second]["audio"]
+        ]
         if not both:
             continue
         clusters = [after["voice"] for _, after in both], [after["command"] for _, after in both]
         change = {
-            what: clustered_interval([float(b[field]) - float(a[field]) for a, b in both], *clusters, seed=seed)
+            what: clustered_interval(
+                [float(b[field]) - float(a[field]) for a, b in both], *clusters, seed=seed, bounds=(-1.0, 1.0)
+            )
             for what, field in (("tool", "tool_acted"), ("mute", "mute"))
         }
-        found.append({"cue": AXES[axis] if axis < len(AXES) else "condition", "from": first, "to": second, **change})
+        cue = "context" if axes[second][axis] == CONTEXT else AXES[axis]
+        found.append({"cue": cue, "from": first, "to": second, **change})
     return found
 
 
-def _only_difference(one: str, other: str) -> int | None:
-    """The axis on which alone two cells differ; of conditions only having one against having none."""
-    parts = list(zip_longest(one.split("/"), other.split("/"), fillvalue=""))
-    different = [axis for axis, (first, second) in enumerate(parts) if first != second]
-    if len(different) != 1 or (different[0] >= len(AXES) and all(parts[different[0]])):
+def axes_of(cell: str) -> tuple[str, ...]:
+    """Source, distance, gap, condition and room of a cell's name, the last two empty where they are plain."""
+    parts = cell.split("/")
+    more = parts[PARTS:]
+    room = MEASURED if MEASURED in more else ""
+    return (*parts[:PARTS], "/".join(part for part in more if part != room), room)
+
+
+def _only_difference(one: Sequence[str], other: Sequence[str]) -> int | None:
+    """The axis on which alone two cells differ; of conditions and rooms only the plain one against another."""
+    different = [axis for axis, (first, second) in enumerate(zip(one, other, strict=True)) if first != second]
+    if len(different) != 1 or (different[0] >= PARTS and one[different[0]] and other[different[0]]):
         return None
     return different[0]
 
 
-def _rank(cell: str, axis: int) -> tuple[bool, float, str]:
-    value = (cell.split("/") + [""] * (axis + 1))[axis]
+def _rank(value: str) -> tuple[bool, float, str]:
     return value not in FIRST, float(value) if value.isdecimal() else 0.0, value
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -92,12 +90,11 @@ def run(folder: Path, out: Path | None, options: Options) -> tuple[dict[str, Any
             **{name: getattr(options, name) for name in ("system", "mode", "split", "seed", "limit", "strategy")},
             "facts": system.facts,
         }
-        with Record(out, settings):  # refuses the folder of another run before anything in it is touched
-            pass
-        _copy_manifest(folder, out)
-        if options.system.startswith("openai:"):
-            _forget_unanswered(out / "predictions.jsonl")
         record = stack.enter_context(Record(out, settings))
+        if (folder / "manifest.jsonl").is_file():
+            record.segments_of(folder / "manifest.jsonl")
+        if options.system.startswith("openai:"):
+            record.forget(lambda row: unanswered(row["error"]))  # they are asked again
         if options.system in NAMES and options.system != MUTES:
             left = [item for item in chosen if item.id not in record.done]
             extract(sessions, left, options.system not in GATES, options.executor)
@@ -233,22 +230,6 @@ def _set_facts(folder: Path) -> Any:
         return json.loads((folder / "set.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def _copy_manifest(folder: Path, out: Path) -> None:
-    source, target = folder / "manifest.jsonl", out / "manifest.jsonl"
-    if source.is_file() and not target.stat().st_size:
-        shutil.copyfile(source, target)
-
-
-def _forget_unanswered(path: Path) -> None:
-    """Take the items that an endpoint gave no answer to out of a record, so that they are asked again."""
-    complete = path.read_bytes().rpartition(b"\n")[0].splitlines(keepends=True)
-    kept = [line for line in complete if not unanswered(json.loads(line)["error"])]
-    if len(kept) < len(complete):
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_bytes(b"".join(kept).rstrip(b"\n") + b"\n" * bool(kept))
-        os.replace(temporary, path)
 
 
 def _slug(options: Options) -> str:

@@ -30,7 +30,7 @@ from voxgate.models.runtime import FLOAT_GRAPH, ModelFolder
 from voxgate.models.session import Session
 from voxgate.models.settings import GateSettings
 from voxgate.models.speaker import SPEAKER_FOLDER
-from voxgate.models.tools.schema import ToolSet, load_tools
+from voxgate.models.tools.schema import DEFAULT_TOOLS, ToolSet, load_tools
 from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.models.words.pattern import closed_patterns
@@ -45,16 +45,23 @@ class NotEnrolled(Exception):
 
 @dataclass(slots=True)
 class Sessions:
-    """Opens sessions over the files of a set. `float_speaker`: the speaker network in float where it ships in int8."""
+    """Opens sessions over the files of a set, with its tools. `float_speaker`: the speaker network in float where it ships in
+    int8."""
 
     folder: Path
     mode: str
     cache: EvidenceCache
     float_speaker: bool = False
     settings: GateSettings = field(default_factory=GateSettings)
-    tools: ToolSet = field(default_factory=load_tools)
+    tools: ToolSet = field(init=False)
+    _tools_file: Path = field(init=False)
     _extractors: Extractors | None = None
     _profiles: dict[str, WearerProfile | str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises InputError where the set names a tools file that is missing or none."""
+        self._tools_file = tools_file(self.folder)
+        self.tools = load_tools(self._tools_file)
 
     @property
     def extractors(self) -> Extractors:
@@ -81,6 +88,7 @@ class Sessions:
             "mode": self.mode,
             "speaker": speaker_facts(self.float_speaker),
             "settings": self.settings.model_dump(mode="json"),
+            "tools": hash_of_file(self._tools_file),
             "made_by": fingerprint(),
         }
 
@@ -148,6 +156,7 @@ class Sessions:
             mode="forced" if forced else self.mode,
             enrolment=[] if forced else self.enrolment(item),
             settings=self.settings.model_dump(mode="json"),
+            tools=hash_of_file(self._tools_file),
             speaker=speaker_facts(self.float_speaker),
         )
 
@@ -189,6 +198,15 @@ class Sessions:
             return [comparable(event.record()) for event in events + session.finish()]
         finally:
             source.close()
+
+
+def tools_file(folder: Path) -> Path:
+    """The tools of a set: the file that its `set.json` names, or the ones that ship. Raises InputError."""
+    try:
+        name = json.loads((folder / "set.json").read_text(encoding="utf-8")).get("tools")
+    except (OSError, ValueError, AttributeError):
+        return DEFAULT_TOOLS
+    return DEFAULT_TOOLS if name is None else _inside(folder, str(name))
 
 
 @functools.cache
