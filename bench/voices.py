@@ -15,6 +15,7 @@ Run as a module, it makes the voices that the tests use: `python -m voxgate.benc
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import importlib.metadata
 import json
@@ -137,8 +138,12 @@ def _kokoro() -> _Kokoro:
 
     data = Path(core.__file__).parent / "data"
     symbols = json.loads((data / "vocab.json").read_text(encoding="utf-8"))["vocab"]
+    # The package puts its model together at the first use, in a file that two processes would write at once.
+    with (data / "vocab.json").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        model = core.model_path()
     with np.load(data / "voices_ja.npz") as tables:
-        return _Kokoro(inference_session(core.model_path()), symbols, {name: tables[name] for name in tables.files})
+        return _Kokoro(inference_session(model), symbols, {name: tables[name] for name in tables.files})
 
 
 def style_weights(voice: str) -> dict[str, Floats]:

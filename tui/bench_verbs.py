@@ -85,12 +85,15 @@ def bench_build(
     responses: Annotated[Path | None, typer.Option(help="Folder of measured responses, rendered as well.")] = None,
     arrays: Annotated[
         str | None,
-        typer.Option(help="Only these arrays: mono,laptop-2,pendant-4,glasses-8; grid: mono,stereo,glasses-8."),
+        typer.Option(
+            help="Only these arrays, commas between: mono, laptop-2, pendant-4, glasses-8; of grid mono, stereo, glasses-8."
+        ),
     ] = None,
     conditions: Annotated[
         str | None,
         typer.Option(
-            help="Only these cells of cues: plain,trigger-only-far,at-mouth,bystander,noise-10,noise-5,both-talk,loudspeaker."
+            help="Only these cells of cues, commas between: plain, trigger-only-far, at-mouth, bystander, "
+            "noise-10, noise-5, both-talk, loudspeaker."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,

@@ -7,6 +7,7 @@ import functools
 from voxgate.models.tools import forms
 from voxgate.models.tools.loose import loose_reading, trigger_verbs
 from voxgate.models.tools.match import Compiled, Reading, completed, readings
+from voxgate.models.tools.rewording import Named
 from voxgate.models.tools.tokens import Tokens
 
 TIE = 0.25
@@ -25,6 +26,10 @@ _HASTE = (
     "at once", "real fast", "as soon as you can", "this instant", "for us", "quick", "again", "instead", "if you can",
     "if you could", "if you would", "if you don't mind", "if possible", "when you get a chance", "when you can",
     "when you have a moment", "when you have a minute", "already", "just now", "too",
+    "this minute", "this second", "if you please", "at your earliest convenience", "in a hurry", "without delay",
+    "pronto",
+    "as quickly as you can", "as fast as you can", "on the double", "when you get a moment", "when you're ready",
+    "when you're free", "sharpish", "urgently", "promptly",
 )  # fmt: skip
 _POLITE_ENDS = tuple(tuple(phrase.split()) for phrase in sorted(_POLITE, key=len, reverse=True))
 _ALL_ENDS = tuple(tuple(phrase.split()) for phrase in sorted(_POLITE + _HASTE, key=len, reverse=True))
@@ -120,6 +125,18 @@ def whole_call(compiled: tuple[Compiled, ...], tokens: Tokens) -> bool:
     return bool(tokens) and _complete_at(compiled, tokens, 0, len(tokens))
 
 
+def holds_call(compiled: tuple[Compiled, ...], tokens: Tokens, start: int, end: int) -> bool:
+    """Whether a tool's call, with words left over or not, stands inside a sentence."""
+    verbs, own = triggers(compiled), compiled[:-1]  # not the jobs that no tool does
+    bare = forms.Opening(start, forms.BARE, False, False)
+    for at in range(start, end - 1):
+        if tokens[at].norm in verbs:
+            found = best_reading(own, tokens, at, end, bare)
+            if found is not None and (found.complete or found.tool is None):
+                return True
+    return False
+
+
 @functools.lru_cache(maxsize=16)
 def triggers(compiled: tuple[Compiled, ...]) -> frozenset[str]:
     """Every word that can begin a request for one of the tools."""
@@ -129,3 +146,10 @@ def triggers(compiled: tuple[Compiled, ...]) -> frozenset[str]:
         if one.tool is not None:
             found |= trigger_verbs(one.tool.name, one.tool.examples)
     return frozenset(found) - {"a", "an"}
+
+
+@functools.lru_cache(maxsize=16)
+def names(compiled: tuple[Compiled, ...]) -> Named:
+    """The verbs that ask for the tools, and the verb for each noun that a tool's name ends with."""
+    named = [one.tool.name.lower().split("_") for one in compiled if one.tool is not None]
+    return Named(triggers(compiled), {words[-1]: words[0] for words in named if len(words) > 1})

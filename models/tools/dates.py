@@ -359,15 +359,22 @@ def _past(tokens: Tokens, at: int) -> tuple[int, int, int] | None:
     return hour, minutes, end
 
 
+_STRETCHES = frozenset({"day", "night", "evening", "week", "weekend", "morning", "afternoon", "month"})
+_ARRIVAL = re.compile(
+    r"(until|till) (i|we)('m|'re)? ?(am |are )?(get|arrive|arrived|make it|come|reach|land|leave|finish)?"
+    r"( (home|there|back|here|in|work|downtown)\b)+"
+)
+
+
 def read_duration(tokens: Tokens, at: int) -> int | None:
     """End of a spoken duration at a token ("for" not included): "an hour", "until six", "the rest of the day"."""
     found = read_duration_value(tokens, at)
     if found:
         return found[0]
     words = [token.norm for token in tokens[at : at + 5]]
-    if words[:4] == ["the", "rest", "of", "the"] and words[4:] and words[4] in {"day", "night", "evening", "week"}:
+    if words[:4] == ["the", "rest", "of", "the"] and words[4:] and words[4] in _STRETCHES:
         return at + 5
-    if words[:2] in (["the", "day"], ["the", "night"], ["the", "evening"], ["all", "day"]):
+    if words[:1] and words[0] in {"the", "all", "this"} and words[1:] and words[1] in _STRETCHES:
         return at + 2
     if words[:2] == ["the", "next"]:
         if words[2:] and words[2].removesuffix("s") in UNIT_SECONDS:
@@ -375,5 +382,6 @@ def read_duration(tokens: Tokens, at: int) -> int | None:
         ahead = read_duration_value(tokens, at + 2)
         return ahead[0] if ahead else None
     if words[:1] and words[0] in {"until", "till"}:
-        return read_when(tokens, at)
+        arrival = _ARRIVAL.match(" ".join(words))
+        return at + len(arrival[0].split()) if arrival else read_when(tokens, at)
     return None

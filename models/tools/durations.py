@@ -15,6 +15,8 @@ def read_duration_value(tokens: Tokens, at: int) -> tuple[int, float] | None:
         return at + 3, 43200 if words[2] == "day" else 1800
     if words[:3] in (["quarter", "of", "an"],) or words[:4] == ["a", "quarter", "of", "an"]:
         return (at + 4 + (words[0] == "a"), 900) if "hour" in words else None
+    if words[:2] in (["half", "hour"], ["quarter", "hour"]):  # "the next half hour"
+        return at + 2, 1800 if words[0] == "half" else 900
     number = read_number(tokens, at)
     if number and number.unit:
         return None

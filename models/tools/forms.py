@@ -15,29 +15,103 @@ from voxgate.models.tools.tokens import Token, Tokens
 BARE, ASKED, WANTED, NAMED = 2.2, 2.6, 1.4, 0.8
 """Log-odds of a request: a bare imperative, "can you ...", "I'd like to ...", and the assistant's name on top."""
 
+LONGEST_FRAME = 24
+"""Words that a frame is looked for in: "you can ... please" spans the request."""
+
 BLOCK = -5.0
 """A mark of self-talk or side-talk outweighs every form of request."""
 
 _FRAMES: tuple[tuple[str, float], ...] = (
     ("i was wondering if you (could|can|would)", ASKED), ("i wonder if you (could|can|would)", ASKED),
-    ("(can|could|would|will|wouldn't|won't|couldn't|can't) (you|u|ya)( (please|just|kindly|maybe|possibly|also))*", ASKED),
+    ("(can|could|would|will|wouldn't|won't|couldn't|can't) (you|u|ya)( (please|just|kindly|maybe|perhaps|possibly|also|"
+     "quickly))*( go( on| ahead)? and)?", ASKED),
+    ("(maybe|perhaps) you (could|can|would)( please| just)*", ASKED), ("(how|what) about(?= [a-z]+ing )", WANTED),
+    ("((could|can|would|will) you )?(please )?be (so|very) (kind|good)( as)?( to| and)", ASKED),
+    ("(could|can|would|will) you be (kind|good|nice) enough to", ASKED),
+    ("i('d| would) be (very |so |really |most |ever so )?(grateful|glad|thankful|happy|pleased|obliged|delighted|"
+     "over the moon) if you (could|would)", ASKED),
+    ("i('m| am|'ll) ?(going to|gonna)? need you to", ASKED),
+    ("be (a|an) (dear|star|angel|love|darling|sweetheart|hero|pal|gem) and", BARE),
+    ("((can|could|would|will) you )?(please )?do me (a|one|the) (small |big |quick |little |huge )?(favou?r|kindness|"
+     "solid)( and| of)?", BARE),
+    ("(please )?go (on|ahead)( now)? and", BARE),
+    ("(as|like) i('ve)? (just )?(said|told you|say|was saying)( before)?", BARE),
+    ("i (can )?confirm( that)?", BARE), ("confirmed", BARE), ("you heard me", BARE), ("that's (right|correct)", BARE),
+    ("(as )?(fast|quick|quickly|soon) as you can", BARE), ("hurry up( and)?", BARE),
+    ("i( could|'d)? (need|use) (some |a bit of |your )?help", BARE),
+    ("((is|would it|might it) (there|be)|any) (any |a )?(chance|possibility|possible)( that)? (of you|you (could|can|"
+     "might|would))", ASKED),
+    ("would it be possible (for you )?to", ASKED),
+    ("i (was|am|'m) (just |really )?hoping (that )?you (could|would|might|can)", ASKED),
+    ("i('m| was| am) (just )?(wondering|curious) (if|whether) you (could|would|can|might)", ASKED),
+    ("i wonder whether you (could|would|can|might)", ASKED),
+    ("(do you think )?you (might|could) (be able to|possibly)", ASKED),
+    ("do you (think|suppose|reckon) you (could|can|might)", ASKED), ("(could|can|may) i (please )?have you", ASKED),
+    ("(what|all) i( really|'d)? (need|want|like)( right now| now)? is for you to", ASKED),
+    ("it('d| would) (really |sure )?(help|mean a lot|make my day)( me)?( a lot| out| no end| so much)? if you (could|"
+     "would)", ASKED),
+    ("i('d| would)? (ask|asked|'m asking|am asking|urge|authori[sz]e|instruct|beg|trust|'ll need|'ll ask|"
+     "insist that) you (to|could)?", ASKED),
+    ("i('m| am) (asking|telling|instructing|authori[sz]ing|trusting|counting on) you to", ASKED),
+    ("i('ll| will) need you to", ASKED),
+    ("(you have|you've got) my (permission|okay|go ahead|blessing) to", ASKED), ("feel free to", BARE),
+    ("care to", ASKED),
+    ("see if you can", BARE), ("see to it that you", BARE),
+    ("while you're at it", BARE), ("(as|at) (a matter of urgency|your convenience)", BARE),
+    ("(if|when|whenever|once|as soon as) you( get| have| find|'ve got| can spare) (a |an |the )?(free |spare |"
+     "quiet )?(moment|minute|"
+     "second|sec|chance|time)( free| to spare)?", BARE),
+    ("(if|when|whenever|once|as soon as) you('re| are) (free|ready|done|able|finished|listening)( to| with (that|it|"
+     "this))?", BARE),
+    ("(if|when|whenever|as soon as) you can", BARE), ("if you (don't|do not|wouldn't) mind", BARE),
+    ("(if|when|whenever) (it's|it is|that's|it isn't) (not )?(too much trouble|possible|okay|ok|alright|all right|"
+     "convenient)"
+     "( with you| for you)?", BARE),
+    ("i( really)? hate to (ask|bother you)( but)?", BARE), ("sorry to (ask|trouble you)( but)?", BARE),
+    ("by all means", BARE),
+    ("(come on|listen up|hear me out|trust me|no rush|no hurry|no problem|on second thoughts?|on my behalf)", BARE),
+    ("(as soon as possible|asap|right away|right now|straight away|at once|immediately|urgently|urgent)", BARE),
+    ("(can|could|may) (i|we)( please| just)* have(?= .*(ed|sent|paid)( |$))", WANTED),
+    ("i need(?= (the|our|two|three|four|five|six|ten) )", WANTED),
+    ("i (just |almost |nearly |completely |totally )*forgot( to (mention|say|ask))?", BARE),
+    ("i don't want to forget", BARE),
+    ("i (have to|must|need to|'ve got to) (run|dash|go|hurry)", BARE), ("in that case", BARE),
+    ("(just )?to (confirm|be clear)", BARE),
+    ("(one|the) (last|other|next|final) thing", BARE), ("next up", BARE), ("first (things first|of all)", BARE),
+    ("i'd appreciate (some|a bit of|your) help", BARE), ("thanks for (that|it)", BARE),
+    ("(great|good|nice) (work|job)", BARE),
+    ("well done", BARE), ("exactly", BARE), ("correct", BARE), ("affirmative", BARE),
+    ("let me repeat( that| myself)?", BARE),
+    ("let's have you", ASKED), ("might you", ASKED), ("i wonder if you might", ASKED), ("do please", BARE),
+    ("i('d| would)? (like|love|want|prefer) for you to", ASKED), ("i require you to", ASKED),
+    ("i need to ask you to", ASKED),
+    ("your (next |first |new )?(job|task) (now )?is to", ASKED), ("(help me out|give me a hand)( here)? and", BARE),
+    ("would you be (willing|happy|prepared) to", ASKED), ("i('d| would) prefer it if you (could|would)?", ASKED),
+    ("(it'd|it would|that'd) be (a |such a )?(big |great |huge |real )?(help|much appreciated) if you (could|"
+     "would)", ASKED),
+    ("would it be (okay|ok|alright|all right|too much trouble)( for you)? to", ASKED),
+    ("make certain (to|you|that you)", BARE),
+    ("ensure (that )?you", BARE), ("see that you", BARE), ("you (can|may|could) (now )?go ahead and", ASKED),
+    ("have the (goodness|kindness|decency) to", ASKED), ("do us a favou?r( and)?", BARE), ("simply", BARE),
+    ("you can( now)?(?= .*please( |$))", ASKED), ("you might as well", WANTED),
     ("(could|can) (you|u) (please )?help me( to)?", ASKED), ("(would|do) you mind( please)?", ASKED),
     ("would you be able to", ASKED), ("(can|could|may) i (trouble|bother|ask|get) you to", ASKED),
     ("(please )?could you kindly", ASKED), ("are you able to", ASKED), ("is it possible to", WANTED),
     ("do you think you (could|can)", ASKED),
-    ("i('d| would)? ?(really )?(need|want|like|love|appreciate) (it if )?you (to|could|would)( please)?", ASKED),
+    ("i('d| would)? ?(really |much )?(need|want|like|love|appreciate) (it if )?you (to|could|would)( please|"
+     " just)*", ASKED),
     ("i('d| would) like you to", ASKED), ("i'd (really )?appreciate it if you (could|would)", ASKED),
-    ("(it'd|it would) be (great|nice|lovely|good) if you (could|would)", ASKED),
-    ("if you (could|would|can)( please)?", ASKED),
+    ("(it'd|it would|that'd) be (great|nice|lovely|good|wonderful|helpful|brilliant|amazing) if you (could|"
+     "would)( just)?", ASKED),
+    ("if you (could|would|can)( please| just| maybe)*", ASKED),
     ("could i (ask|get) you to", ASKED), ("can i (ask|get) you to", ASKED), ("may i ask you to", ASKED),
-    ("go ahead and", BARE), ("(make|be) sure (to|you|that you)", BARE), ("help me( to)?", BARE),
+    ("(make|be) sure (to|you|that you)", BARE), ("help me( to)?", BARE),
     ("try (to|and)", BARE), ("try(?= [a-z]+ing )", BARE),
     ("i('d| would) (really )?(like|love) to", WANTED), ("i (want|wanna)( to)?", WANTED),
     ("i need(?= (a|an|my|some) )", WANTED),
     ("(can|could|may) (i|we)( please)?( just)? (have|get)", WANTED), ("i('d| would) like", WANTED),
     ("we need(?= (a|an) )", WANTED),
-    ("(time to|when) you (get|have) (a |the )?(chance|moment|minute|second|sec)", BARE), ("if you don't mind", BARE),
-    ("if it's not too much trouble", BARE), ("if possible", BARE), ("do me a favou?r( and)?", BARE), ("for me", BARE),
+        ("if possible", BARE), ("for me", BARE),
     ("i have a request", BARE), ("(go|please go)(?= (call|text|tell|order|book|unlock|open|set|send|pay))", BARE),
     ("one more thing", BARE), ("quick (one|thing|question)", BARE), ("would you", ASKED),
     ("get ready to", BARE), ("yes please", BARE), ("thank you", BARE), ("thanks", BARE), ("let's see", BARE),
@@ -45,6 +119,7 @@ _FRAMES: tuple[tuple[str, float], ...] = (
     ("by the way", BARE), ("before i forget", BARE), ("real quick", BARE), ("never mind that", BARE),
     ("sorry to bother you", BARE),
 )  # fmt: skip
+_ANY_FRAME = re.compile("(?:" + "|".join(f"(?:{pattern})" for pattern, _ in _FRAMES) + ")(?: |$)")
 _FRAME_PATTERNS = tuple((re.compile(f"(?:{pattern})(?: |$)"), weight) for pattern, weight in _FRAMES)
 
 _I_MODAL = (
@@ -65,7 +140,7 @@ _SELF_TALK = re.compile(
     r"planning|intend|tend|used to|want to have|wanted to|plan on|don't want|never|bet)\b"
     r"|oh (sure|great|yeah|perfect|fantastic|wonderful|right|brilliant|good|fine)\b|(yeah|sure) (sure|right|great|"
     r"why not)\b|(great|good) idea\b|genius\b|brilliant\b"
-    r"|just what i need|as though\b"
+    r"|just what i need(ed)?|as though\b"
     r"|(i'll|we'll|i'd|we'd|i'm gonna|i'm going to|i've been meaning|i'd better|we'd better)\b"
     r"|(maybe|perhaps|probably|possibly)\b( (i|we|i'll|i'd|just|it's|that|tomorrow|later|one|not|call|text|send|"
     r"order|book|pay|set|unlock|cancel|schedule|should|a|the|my))?"
@@ -143,7 +218,8 @@ _PAST_OR_DUTY = re.compile(
     r")"
 )
 _CONDITION = re.compile(
-    r"^(and |so |but |okay |well )*(if|when|whenever|once|unless|as soon as|after|before|until|every time|suppose) "
+    r"^(and |so |but |okay |well )*(if|when|whenever|once(?! more| again)|unless|as soon as|after|before|until|"
+    r"every time|suppose) "
     r"(?!you (get|have) a|possible|it's not too|you (could|can|would|don't))"
 )
 _NEGATED = re.compile(
@@ -181,10 +257,12 @@ def open_request(tokens: Tokens, start: int, end: int) -> Opening:
     at, weight, framed, named = start, BARE, False, False
     while at < end:
         token = tokens[at]
-        text = plain(tokens[at : min(end, at + 14)])
-        match = max(
-            ((m, w) for p, w in _FRAME_PATTERNS if (m := p.match(text))), key=lambda one: one[0].end(), default=None
-        )
+        text = plain(tokens[at : min(end, at + LONGEST_FRAME)])
+        match = None
+        if _ANY_FRAME.match(text):
+            match = max(
+                ((m, w) for p, w in _FRAME_PATTERNS if (m := p.match(text))), key=lambda one: one[0].end(), default=None
+            )
         if match:
             words = len(match[0].group(0).split())
             if at + words >= end:
@@ -249,6 +327,8 @@ def leading_vocative(tokens: Tokens, start: int, end: int, triggers: frozenset[s
         at += 1
     if at >= end or tokens[at].norm in lexicon.ASSISTANTS or at + 1 >= end:
         return False
+    if plain(tokens[at : at + 2]) == "will you":
+        return False
     called = at
     if (
         tokens[at].norm in {"my", "you", "dear", "uncle", "aunt", "mister", "mr", "mrs", "miss", "doctor", "dr"}
@@ -292,8 +372,21 @@ def trailing_vocative(tokens: Tokens, start: int, end: int) -> bool:
     """ "..., honey", "..., Sarah" at the tail of a clause."""
     if end - start < 3 or tokens[end - 2].stop != ",":
         return False
-    last = tokens[end - 1]
-    return last.norm in lexicon.VOCATIVES or last.norm in lexicon.NAMES
+    last, before = tokens[end - 1], tokens[end - 2]
+    known = last.norm in lexicon.VOCATIVES or last.norm in lexicon.NAMES
+    listed = before.capital or before.norm in lexicon.KIN  # "my brother, Imran"
+    return known or (not listed and _looks_like_name(last, frozenset()))
+
+
+def inner_vocative(tokens: Tokens, start: int, end: int) -> bool:
+    """ "Get your phone out, Imran, and ..."; a name in a list ("Ana, Bob, and Tom") is none."""
+    return any(
+        tokens[at].stop == "," == tokens[at - 1].stop
+        and _looks_like_name(tokens[at], frozenset())
+        and not tokens[at - 1].capital
+        and tokens[at - 1].norm not in lexicon.KIN
+        for at in range(start + 1, end - 1)
+    )
 
 
 def only_vocative(tokens: Tokens) -> bool:

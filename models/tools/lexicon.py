@@ -15,7 +15,7 @@ FILLERS = words(
     "please just "
     "kindly actually listen look great good cool sure fine perfect excellent quick quickly anyway anyways wait first "
     "next "
-    "finally again there morning evening like but yo honestly seriously ooh oops sorry ugh man gosh wow"
+    "finally again there morning evening like but yo honestly seriously ooh oops sorry ugh man gosh wow hurry fast yup"
 )
 
 KIN = words(
@@ -27,7 +27,8 @@ KIN = words(
     "lawyer "
     "accountant therapist assistant secretary supervisor colleague coworker plumber electrician mechanic vet "
     "babysitter "
-    "nanny parents kids office school bank pharmacy hospital clinic restaurant reception desk police airline hotel "
+    "nanny parents kids neighbours neighbors office school bank pharmacy hospital clinic restaurant reception desk "
+    "police airline hotel "
     "tutor "
     "barber hairdresser gym library insurance team family client agent contractor cleaner driver"
 )
@@ -85,7 +86,8 @@ NOT_PERSON = words(
     "a an the "
     "some any every each all both more most much many few please thanks today tomorrow tonight saying say says said "
     "tell "
-    "know back just really very too also only soon later again attention i'm i'll i've i'd we're we'll we've it's "
+    "ask asking telling know back just really very too also only soon later again attention i'm i'll i've i'd we're "
+    "we'll we've it's "
     "that's don't "
     "can't won't didn't he's she's they're you're let's what's received money message text call email dollars hello hi "
     "everything something nothing someone somebody anyone anybody everyone everybody nobody location bell doorbell "
@@ -93,7 +95,7 @@ NOT_PERSON = words(
 )
 
 EMPTY_PHRASE = words(
-    "a an the my more another one ones same some thing things stuff few of bit lot right event events item items"
+    "a an the my more another one ones same some thing things stuff few of bit lot right event events item items usual"
 )
 
 ALSO_NAMES = words("may will art mark grace rose april june august bill")
@@ -108,7 +110,7 @@ NOT_PHRASE = words(
     "no please "
     "thanks am is are was were be been do does did have has had will would can could should shall might must today "
     "tomorrow "
-    "tonight now yesterday ago your yours everything all anything usual or every each i'm i'll i've i'd we're "
+    "tonight now yesterday ago your yours everything all anything or every each i'm i'll i've i'd we're "
     "we'll it's that's "
     "don't can't won't didn't he's she's they're you're let's what's "
     "but so then than saying said says something anything nothing someone later soon myself isn't aren't wasn't "
@@ -145,6 +147,17 @@ VERB_GROUPS: tuple[frozenset[str], ...] = tuple(
         "brew make prepare",
     )
 )
+
+# "Get it delivered": participles of what is done for somebody, and the verb of the group that asks for it.
+PARTICIPLES = {
+    "delivered": "order",
+    "sent": "send",
+    "paid": "pay",
+    "bought": "buy",
+    "shut": "shut",
+    "put": "put",
+    "set": "set",
+}
 
 # Tools of these jobs are also asked for by wanting: "I'd like a latte", "can I get", "give me".
 WANT_JOBS = words("order buy purchase get make brew prepare want request")

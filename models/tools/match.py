@@ -14,7 +14,7 @@ from voxgate.models.tools.durations import normalise_duration
 from voxgate.models.tools.enums import enum_fills
 from voxgate.models.tools.numbers import CURRENCIES, read_number
 from voxgate.models.tools.schema import Tool, ToolSet
-from voxgate.models.tools.slots import Fill, fills, is_lower, kind_of
+from voxgate.models.tools.slots import REPORTING, Fill, fills, is_lower, kind_of, reported_from
 from voxgate.models.tools.template import Choice, Literal, Part, Slot, Template, first_words, parse_template, slots_of
 from voxgate.models.tools.tokens import Token, Tokens, tokenise
 
@@ -139,6 +139,7 @@ class _Walker:
         self.compiled, self.tokens, self.limit = compiled, tokens, limit
         self.lower = is_lower(tokens)
         self.steps = 0
+        self.named = False  # a person has been placed, so that a text behind it may be reported
 
     def ways(self, parts: Template, at: int) -> Iterator[tuple[int, float, dict[str, tuple[int, Fill]]]]:
         """Every (end, score, fills) of a sequence of parts from a token on."""
@@ -167,14 +168,20 @@ class _Walker:
 
     def _slot(self, slot: Slot, at: int, last: bool) -> Iterator[Fill]:
         kind, schema = self.compiled.kinds[slot.name], self.compiled.schemas[slot.name]
+        told = 0
+        if kind == "text" and self.named and at < self.limit and self.tokens[at].norm in REPORTING:
+            told = reported_from(self.tokens, at, self.limit) - at
+            at += told
         for fill in fills(kind, schema, self.tokens, at, self.limit, self.lower):
+            self.named = self.named or kind == "person"
             if last and kind == "text" and fill.end != self.limit:
                 continue
             if slot.words and not any(self.tokens[i].norm in slot.words for i in range(at, fill.end)):
                 continue
             if slot.without and any(self.tokens[i].norm in slot.without for i in range(at, fill.end)):
                 continue
-            yield fill
+            # "to ask" counts as heard, or part of a name before it would be taken for words of the message.
+            yield replace(fill, score=fill.score + 0.6 * told) if told else fill
 
 
 def readings(compiled: Compiled, tokens: Tokens, start: int, limit: int) -> list[Reading]:

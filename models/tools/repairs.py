@@ -22,10 +22,12 @@ _STRONG = (
     "actually make that",
     "wait make it", "wait make that", "sorry make that", "sorry make it", "no scratch that", "no sorry", "sorry no",
     "no wait", "wait no", "i mean", "make that", "or rather", "scratch that", "correction",
-    "oh no wait", "oh wait", "change that to", "actually no",
+    "oh no wait", "oh wait", "change that to", "actually no", "no actually", "sorry actually", "wait actually",
 )  # fmt: skip
 _WEAK = ("no", "sorry", "actually", "wait", "rather", "oops", "make it", "nope", "well")
-_RETRACED = lexicon.words("to from at the my for on in a")
+_RETRACED = lexicon.words("to from at the my for on in a with until till")
+_RESTARTED = lexicon.words("that saying asking")
+_ARTICLES = lexicon.words("a an the my our some")
 
 
 def smooth(tokens: Tokens) -> list[Token]:
@@ -56,6 +58,7 @@ def repaired(tokens: Tokens, complete: Callable[[Tokens], bool]) -> tuple[list[T
         at, length, strong = marker
         left, right = current[:at], current[at + length :]
         fixed = _apply(left, right) or (right if complete(right) and complete(left) else None)
+        fixed = fixed or _thing(left, right, complete)
         if fixed is None and strong and right and complete(right):
             fixed = right
         if fixed is None:
@@ -148,19 +151,38 @@ def _times(left: list[Token], right: list[Token]) -> list[Token] | None:
                 return left[: days[0]] + _unstopped(new) + left[days[0] + 1 :]
             return left[:start] + right if old == len(left) else None
         if old == len(left):
-            return left[:start] + right
+            # "tomorrow at noon, no, at one": the day stays.
+            again = [i for i in range(start + 1, old) if left[i].norm == right[0].norm]
+            return left[: again[-1] if again and days and not new_day else start] + right
         return left[:start] + _unstopped(right) + left[old:] if end == len(right) else None
     return None
 
 
 def _retrace(left: list[Token], right: list[Token]) -> list[Token] | None:
     """ "to Ana, no, to Bob": go back to where the same small word stood."""
+    if right[0].norm in _RESTARTED and len(right) > 1:
+        again = [i for i, token in enumerate(left) if token.norm == right[0].norm]
+        return left[: again[0]] + right if again else None
     if right[0].norm not in _RETRACED or len(right) < 2:
         return None
     places = [i for i, token in enumerate(left) if token.norm == right[0].norm]
     if not places or len(left) - places[-1] > 4:
         return None
     return left[: places[-1]] + right
+
+
+def _thing(left: list[Token], right: list[Token], complete: Callable[[Tokens], bool]) -> list[Token] | None:
+    """ "order a cake, no, a pie from the bakery": another thing, from its article or number on; a whole call."""
+    if not right or not left or not _begins_thing(right, 0):
+        return None
+    for at in range(len(left) - 1, max(0, len(left) - 7), -1):
+        if _begins_thing(left, at) and not _begins_thing(left, at - 1) and complete(left[:at] + right):
+            return left[:at] + right
+    return None
+
+
+def _begins_thing(tokens: Tokens, at: int) -> bool:
+    return tokens[at].norm in _ARTICLES or read_number(tokens, at) is not None
 
 
 def _is_name(token: Token) -> bool:
@@ -184,7 +206,7 @@ def _people(left: list[Token], right: list[Token]) -> list[Token] | None:
         start = names[-1]
         while start - 1 in names:
             start -= 1
-        start -= start > 0 and left[start - 1].norm == "my"
+        start -= start > 0 and left[start - 1].norm in {"my", "the", "our"}
         return left[:start] + right
     if len(right) == owned + 1 and len(names) == 1:
         at = names[0]
