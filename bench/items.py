@@ -7,7 +7,7 @@ as in every record), `items.jsonl` (one item a line, below) and `audio/`. Times 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from voxgate.device.errors import InputError
 
 TOOLS_FILE = "tools.json"
 """What a set with tools of its own calls their file, as its `set.json` says."""
+ALL, TRAINING, EVERYTHING = "all", "train", "held-out-everything"
+SPLITS = (ALL, TRAINING, EVERYTHING, "voices", "rooms", "template", "tool", "item")
 FAMILIES = ("speaker-switch", "side-talk", "self-talk", "request", "question", "cue")
 
 
@@ -68,6 +70,20 @@ class Item:
     def row(self) -> dict[str, Any]:
         """As one line of `items.jsonl`."""
         return asdict(self)
+
+
+def in_split(held: Collection[str], heard: bool, tool: str | None, split: str) -> bool:
+    """Whether what is new on the axes `held` belongs to a split. `train`: nothing is held out. `held-out-everything`: all that
+    there is: voices and room of what is `heard`, wording, and the tool where one is asked for. An axis: new on it, whatever
+    else."""
+    if split == ALL:
+        return True
+    if split == TRAINING:
+        return not held
+    if split != EVERYTHING:
+        return split in held
+    axes = {"template"} | ({"voices", "rooms"} if heard else set()) | ({"tool"} if tool is not None else set())
+    return axes <= set(held)
 
 
 def read_items(folder: Path) -> Iterator[Item]:

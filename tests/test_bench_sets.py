@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from tests.set_material import PEOPLE, RATE, content, measure, record
 from voxgate.bench import corpus
 from voxgate.bench.items import Item, read_items
 from voxgate.bench.sets import cues, rooms, vgbench
-from voxgate.bench.sets.build import Options, build
+from voxgate.bench.sets.build import Options, build, of_split
 from voxgate.bench.sets.cases import Part, draw_voices
 from voxgate.bench.sets.rooms import ARRAYS, LEAD, RoomSpec
 from voxgate.bench.sets.vgbench import Pools
@@ -129,6 +130,31 @@ def test_cells_of_chosen_conditions_are_those_of_the_whole() -> None:
     for case, chosen in zip(whole, some, strict=True):
         kept = [asked for asked in case.asked if asked.facts["condition"] in ("", "noise-5")]
         assert len(kept) == 16 and list(chosen.asked) == kept
+
+
+def test_a_split_is_built_of_the_whole_sets_cases() -> None:
+    whole = vgbench.plan(POOLS)
+    kept = of_split(whole, "held-out-everything")
+    assert 100 < len(kept) < 200 and all(case in whole for case in kept)
+    assert all({"template", "voices"} <= set(case.held) and case.rooms[0].held for case in kept)
+    assert sum(asked.variant == "switch" for case in kept for asked in case.asked) > 50
+    assert of_split(whole, "all") == whole
+    with pytest.raises(InputError, match="--split sideways: there are all, train"):
+        of_split(whole, "sideways")
+    with pytest.raises(InputError, match="no case"):
+        of_split([case for case in whole if not case.held and not case.rooms[0].held], "tool")
+
+
+def test_other_texts_are_another_set(
+    material: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in corpus.FOLDER.glob("*.jsonl"):
+        shutil.copyfile(name, tmp_path / name.name)
+    monkeypatch.setattr(corpus, "FOLDER", tmp_path)
+    build("vgbench", built, options(material))
+    (tmp_path / "questions.jsonl").write_text((tmp_path / "questions.jsonl").read_text().replace("Who", "who", 1))
+    with pytest.raises(InputError, match="other settings"):
+        build("vgbench", built, options(material))
 
 
 def test_more_commands_than_there_are_is_an_input_error() -> None:

@@ -63,6 +63,7 @@ BENCHMARKS = {
         "how sure the recogniser is of commands that it gets right",
         ("noise/speech-commands",),
     ),
+    "text": Benchmark("voxgate.bench.text", "what words alone ask: the rules on the corpus, by part and frame", ()),
     "speaker": Benchmark(
         "voxgate.bench.speaker",
         "EER by length, and the default threshold on unseen voices",
@@ -145,6 +146,8 @@ def report(records: Sequence[Path], out: Path, sets: Sequence[Path], audio: str,
 def _checked(name: str, data: Path | None) -> Path:
     """The folder, if it holds what the benchmark reads: nothing is to be rendered before that is known. Raises InputError."""
     benchmark = BENCHMARKS[name]
+    if not benchmark.needs:
+        return data or Path()
     missing, fault = list(benchmark.needs), "--data: not given"
     if data is not None:
         fault = f"{data}: no folder"

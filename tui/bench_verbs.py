@@ -96,6 +96,9 @@ def bench_build(
             "noise-10, noise-5, both-talk, loudspeaker."
         ),
     ] = None,
+    split: Annotated[
+        str, typer.Option(help="Only cases that a run over this split needs, such as held-out-everything.")
+    ] = "all",
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
     items: Annotated[
         int | None, typer.Option(min=1, help="Commands a cell (cues, grid), or pairs of speaker switch (vgbench).")
@@ -115,7 +118,7 @@ def bench_build(
         if given is not None
     }
     options = {"voices": voices, "rooms": rooms, "responses": responses, "seed": seed, "items": items, "limit": limit}
-    return work(name, out, options | lists | {"executor": executor, "data": data})
+    return work(name, out, options | lists | {"split": split, "executor": executor, "data": data})
 
 
 @bench_app.command("check", epilog="Example: voxgate bench check sets/vgbench")

@@ -19,7 +19,7 @@ from typing import Any
 
 from voxgate.bench import commands, corpus
 from voxgate.bench.inputs import inputs_of
-from voxgate.bench.items import TOOLS_FILE
+from voxgate.bench.items import ALL, SPLITS, TOOLS_FILE, in_split
 from voxgate.bench.record import Progress, git_commit, versions
 from voxgate.bench.sets import cues, grid, vgbench
 from voxgate.bench.sets.cases import Case, Enrolment
@@ -53,7 +53,8 @@ VERSION = 1
 @dataclass(frozen=True, slots=True)
 class Options:
     """What decides a set's items, and how its jobs run (`executor`, `processes`), which decides nothing. `arrays`: all that the
-    set can have for None. `conditions`: of `cues`, all for None. `data`: the recordings of `grid`."""
+    set can have for None. `conditions`: of `cues`, all for None. `split`: only cases with items in it, which are those that the
+    whole set has. `data`: the recordings of `grid`."""
 
     voices: str | None = None
     rooms: int = ROOMS
@@ -63,6 +64,7 @@ class Options:
     items: int | None = None
     limit: int | None = None
     conditions: tuple[str, ...] | None = None
+    split: str = ALL
     executor: str | None = None
     processes: int | None = None
     data: Path | None = None
@@ -74,6 +76,7 @@ def build(name: str, out: Path, options: Options) -> dict[str, Any]:
     began = time.monotonic()
     arrays = _arrays(name, options)
     voices, cases = _planned(name, options)
+    cases = of_split(cases, options.split)
     settings = _settings(name, options, voices, arrays)
     out.mkdir(parents=True, exist_ok=True)
     _claim(out, settings)
@@ -105,7 +108,8 @@ def build(name: str, out: Path, options: Options) -> dict[str, Any]:
     shutil.rmtree(work)
     seconds = time.monotonic() - began
     print(
-        f"{facts['counts']['items']} items, {facts['bytes'] / 1e6:.0f} MB; {len(missing)} jobs in {seconds:.0f} s",
+        f"{facts['counts']['items']} items, {facts['bytes'] / 1e6:.0f} MB; {len(missing)} jobs in {seconds:.0f} s, "
+        f"{len(missing) / len(jobs) * facts['counts']['items'] / seconds:.1f} items a second",
         file=sys.stderr,
     )
     return facts
@@ -141,6 +145,24 @@ def _planned(name: str, options: Options) -> tuple[tuple[Voice, ...], list[Case]
     return voices, SETS[name](pools, options.items)
 
 
+def of_split(cases: list[Case], split: str) -> list[Case]:
+    """The cases that have items in a split. Raises InputError for a split that there is not, or that has none."""
+    if split not in SPLITS:
+        raise InputError(f"--split {split}: there are {', '.join(SPLITS)}")
+    found = [
+        case
+        for case in cases
+        if any(
+            in_split({*case.held, *(["rooms"] if room.held else [])}, asked.scene is not None, asked.tool, split)
+            for asked in case.asked
+            for room in case.rooms
+        )
+    ]
+    if not found:
+        raise InputError(f"--split {split}: no case of this set is in it")
+    return found
+
+
 def _planned_grid(options: Options) -> tuple[tuple[Voice, ...], list[Case]]:
     if options.voices is not None or options.responses is not None:
         raise InputError("--voices and --responses: the people and rooms of grid are those in --data")
@@ -151,8 +173,14 @@ def _planned_grid(options: Options) -> tuple[tuple[Voice, ...], list[Case]]:
 
 
 def _settings(name: str, options: Options, voices: Sequence[Voice], arrays: tuple[str, ...]) -> dict[str, Any]:
-    responses = options.responses.name if options.responses is not None else None
-    own: dict[str, Any] = {"rooms": options.rooms, "responses": responses}
+    texts = inputs_of(corpus.FOLDER, tuple(sorted(path.name for path in corpus.FOLDER.glob("*.jsonl"))), ())
+    folders = {str(Path(voice.folder).parent) for voice in voices if voice.folder is not None}
+    own: dict[str, Any] = {
+        "rooms": options.rooms,
+        "responses": {options.responses.name: _content(options.responses)} if options.responses is not None else None,
+        "texts": texts["recordings"],
+        **({"recordings": {Path(each).name: _content(Path(each)) for each in sorted(folders)}} if folders else {}),
+    }
     if name == GRID:
         assert options.data is not None
         own = {"recordings": inputs_of(options.data, grid.NEEDS, ())["recordings"]}
@@ -164,9 +192,15 @@ def _settings(name: str, options: Options, voices: Sequence[Voice], arrays: tupl
         **own,
         "arrays": list(arrays),
         **({"conditions": sorted(options.conditions)} if options.conditions else {}),
+        **({"split": options.split} if options.split != ALL else {}),
         "items": options.items,
         "limit": options.limit,
     }
+
+
+def _content(folder: Path) -> str:
+    """What is known of a folder of sounds: their names and sizes."""
+    return inputs_of(folder.parent, (folder.name,), ())["recordings"][folder.name]
 
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:
