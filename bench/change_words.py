@@ -9,7 +9,6 @@ its words: the gate alone stands between a bystander's word and an act.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -74,9 +73,6 @@ class KnownWords:
     def decode(self, samples: Floats) -> Decoded:
         said = [TRIGGER, *(WORDS[number % len(WORDS)] for number in range(len(self._inside(samples)) - 1))]
         return Decoded(" ".join(said) if self._inside(samples) else "", 0.0)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        return []
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         # A text may be older than the silence behind it, in which a last soft word can lie.

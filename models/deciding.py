@@ -6,27 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
 
 from voxgate.device.errors import InputError
 from voxgate.models.authority import Authority, Voice, is_founding
 from voxgate.models.changes import LEAST_FRAMES
 from voxgate.models.events import Decision, SpokenWord, strongest_first
-from voxgate.models.evidence import (
-    Decoded,
-    Floats,
-    NearJudge,
-    NearScore,
-    Recogniser,
-    SpeakerScore,
-    Understood,
-    Word,
-    WordsLost,
-)
+from voxgate.models.evidence import Decoded, Floats, NearJudge, NearScore, SpeakerScore, Understood, Word, WordsLost
 from voxgate.models.extractors import Extractors
 from voxgate.models.gate import LearnedGate, SourceEvidence, act_key, margins, source_reasons, word_reasons
 from voxgate.models.inheriting import PAUSE_FRAMES, Heirs, Inherited
-from voxgate.models.rehearing import request_words, same_but_for_the_request, worth_it
 from voxgate.models.settings import GateSettings
 from voxgate.models.tools.grammar import Parsed, parse, render
 from voxgate.models.tools.schema import ToolSet
@@ -36,9 +24,6 @@ from voxgate.models.turns import Turn
 LEAST_MEAN_LOGPROB = -1.5
 """Words whose tokens have a lower mean log-probability are not trusted. Of 78 synthesised commands that were understood
 rightly in 5 to 40 dB of household noise none lies below it, and 8 % lie below -1 (docs/experiments.md)."""
-
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +72,6 @@ class Decider:
 
     def decode(self, turn: Turn) -> Draft:
         """Recognise the turn so far. Raises WordsLost, also where there is no recogniser."""
-        return self._drafted(turn, self._recognise(lambda recogniser: recogniser.decode(turn.sound(PAUSE_FRAMES))))
-
-    def _recognise(self, ask: Callable[[Recogniser], Answer]) -> Answer:
         recogniser = self.extractors.recogniser
         if recogniser is None:
             raise WordsLost(
@@ -97,29 +79,12 @@ class Decider:
             )
         try:
             with self.stage("words"):
-                return ask(recogniser)
+                decoded = recogniser.decode(turn.sound(PAUSE_FRAMES))
         except InputError as error:  # a recogniser that cannot load itself again
             raise WordsLost(str(error)) from error
-
-    def _drafted(self, turn: Turn, decoded: Decoded) -> Draft:
         with self.stage("language"):
             understood = understand(decoded.text, self.tools, reference=self.reference)
         return Draft(turn.speech_frames, decoded, understood)
-
-    def _heard_again(self, turn: Turn, draft: Draft) -> Draft:
-        """The draft; where it asks nothing, the likeliest other text of the sound that makes a call, if one does."""
-        if not worth_it(draft.understood):
-            return draft
-        sound, words = turn.sound(PAUSE_FRAMES), request_words(self.tools)
-        for other in self._recognise(lambda recogniser: recogniser.others(sound, words)):
-            said = self._drafted(turn, other)
-            if (
-                said.call is not None
-                and not word_reasons(said.understood, self.settings.addressed_threshold)
-                and same_but_for_the_request(draft.decoded, other, said.understood)
-            ):
-                return said
-        return draft
 
     def evidence(self, turn: Turn, speaker: SpeakerScore, near: NearScore, broken_array: bool) -> SourceEvidence:
         shortest = self.shortest_turn_seconds
@@ -160,7 +125,7 @@ class Decider:
         def words() -> tuple[Draft, list[Word]]:
             nonlocal heard
             if heard is None:
-                said = self._heard_again(turn, draft or self.decode(turn))
+                said = draft or self.decode(turn)
                 heard = said, self._heirs.align(turn, said.decoded.text)
             return heard
 

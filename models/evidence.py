@@ -6,7 +6,6 @@ None, and the gate mutes on None.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -102,14 +101,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What the recogniser made of a stretch: its text as written and the mean log-probability of its tokens.
-
-    `behind`: natural-log units by which another text is less likely, as a whole, than the one decoded first; a decode may
-    miss a likelier one."""
+    """What the recogniser made of a stretch: its text as written and the mean log-probability of its tokens."""
 
     text: str
     mean_logprob: float
-    behind: float = 0.0
 
 
 class WordsLost(Exception):
@@ -120,11 +115,6 @@ class Recogniser(Protocol):
     """Speech to text over a whole stretch. Raises WordsLost."""
 
     def decode(self, samples: Floats) -> Decoded: ...
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        """Other texts that the sound may well be, likeliest first, that part from the decoded one where a sentence may end or
-        one of `words` may begin."""
-        ...
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         """Word spans of a known text, one entry a whitespace-separated word of `text`, in order."""

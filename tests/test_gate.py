@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -64,15 +63,11 @@ class Script:
 
     shortest_frames = 5
 
-    def __init__(self, text: str, near_llr: list[float], others: Sequence[str] = ()) -> None:
-        self.text, self.near_llr, self.heard = text, near_llr, others
+    def __init__(self, text: str, near_llr: list[float]) -> None:
+        self.text, self.near_llr = text, near_llr
 
     def decode(self, samples: Floats) -> Decoded:
         return Decoded(self.text, -0.1)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        assert {"cancel", "unlock"} <= set(words)
-        return [Decoded(text, -0.2, 1.0) for text in self.heard]
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         words = text.split()
@@ -104,16 +99,9 @@ def speaker() -> SpeakerModel:
     return SpeakerModel()
 
 
-def decide(
-    speaker: SpeakerModel,
-    text: str,
-    near_llr: list[float],
-    forced: bool = False,
-    tools: Any = None,
-    others: Sequence[str] = (),
-) -> Any:
+def decide(speaker: SpeakerModel, text: str, near_llr: list[float], forced: bool = False, tools: Any = None) -> Any:
     """The decision about a turn whose frames have these near scores."""
-    script = Script(text, near_llr, others)
+    script = Script(text, near_llr)
     decider = Decider(
         Extractors(None, speaker, script),
         GateSettings(),
@@ -148,29 +136,6 @@ def test_an_answer_hands_on_the_authorised_words_alone(speaker: SpeakerModel) ->
     assert whole.action == "answer" and whole.output == "what is the weather in Paris today"
     mixed = decide(speaker, text, [6.0] * 75 + [-8.0] * 30)
     assert "money" not in mixed.output
-
-
-def test_words_that_ask_nothing_are_heard_again_for_a_call(speaker: SpeakerModel) -> None:
-    near = [6.0] * 60
-    others = ["catch the team meeting on Thursday", "cancel the team meeting on Thursday", "cancel the tea on Thursday"]
-    text = "cats of a team meeting on Thursday"
-    assert decide(speaker, text, near).reasons == ["no_request"]
-    decision = decide(speaker, text, near, others=others)
-    assert decision.text == others[1] and decision.tool == "cancel_event" and decision.params["title"] == "team meeting"
-    assert decide(speaker, text, [6.0] * 40 + [-8.0] * 20, others=others).action == "mute"
-    past = "I meant to walk straight past, if you could just unlock the front door"
-    assert decide(speaker, past, near).action == "mute"
-    assert decide(speaker, past, near, others=[past.replace(", if", ". If")]).tool == "unlock_door"
-    for kept, other in (
-        ("the sign reads, unlock the front door", "the sun is out. Unlock the front door"),
-        ("don't unlock the front door", "unlock the front door"),
-        ("Sam, unlock the front door", "unlock the front door"),
-        ("what is the weather in Paris", "unlock the front door"),
-        ("unlock the front door", "unlock the back door"),
-    ):
-        assert (
-            decide(speaker, other, near).action == "tool" and decide(speaker, kept, near, others=[other]).text == kept
-        )
 
 
 def test_too_little_speech_is_nobody(speaker: SpeakerModel) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -272,9 +272,6 @@ class Failing:
     def decode(self, samples: Floats) -> Decoded:
         raise WordsLost("no answer within 2 s")
 
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        raise WordsLost("no answer within 2 s")
-
     def align(self, samples: Floats, text: str) -> list[Word]:
         raise WordsLost("no answer within 2 s")
 
@@ -287,9 +284,6 @@ class Unaligned:
 
     def decode(self, samples: Floats) -> Decoded:
         return self._real.decode(samples)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        return self._real.others(samples, words)
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         return [Word(word, None, None) for word in text.split()]
@@ -314,9 +308,6 @@ class Losing:
     def decode(self, samples: Floats) -> Decoded:
         self._count("decode")
         return self._real.decode(samples)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        return self._real.others(samples, words)
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         self._count("align")

@@ -145,12 +145,15 @@ def test_what_a_message_says(text: str, body: str) -> None:
         ("Two pizzas from Luigi's, order that.", ("place_order", {"item": "pizzas", "quantity": 2, "merchant": "Luigi's"})),
         ("New order, two pizzas from Luigi's.", ("place_order", {"item": "pizzas", "quantity": 2, "merchant": "Luigi's"})),
         ("Buy a pizza from the usual place.", ("place_order", {"item": "pizza", "merchant": "the usual place"})),
-        ("Forty pounds to Ana.", ("send_money", {"recipient": "Ana", "amount": 40, "currency": "pounds"})),
-        ("Payment to Ana, forty pounds.", ("send_money", {"recipient": "Ana", "amount": 40, "currency": "pounds"})),
-        ("Call to Ana.", CALL),
+        ("Forty pounds to Ana, please.", ("send_money", {"recipient": "Ana", "amount": 40, "currency": "pounds"})),
+        ("Please, payment to Ana, forty pounds.", ("send_money", {"recipient": "Ana", "amount": 40, "currency": "pounds"})),
+        ("Call to Ana, quickly.", CALL),
         ("Ana on the phone, please.", CALL),
         ("My location to Ana, please.", ("share_location", {"recipient": "Ana"})),
-        ("Location sharing with Ana for two hours.", ("share_location", {"recipient": "Ana", "duration": "two hours"})),
+        (
+            "Computer, location sharing with Ana for two hours.",
+            ("share_location", {"recipient": "Ana", "duration": "two hours"}),
+        ),
         (
             "Share my location with Ana until I get home.",
             ("share_location", {"recipient": "Ana", "duration": "until I get home"}),
@@ -169,8 +172,8 @@ def test_a_reworded_request_spans_its_verb_and_keeps_iso_values() -> None:
     """Whoever may act is asked of every word, so the verb counts wherever it stands."""
     assert understand("Okay, get the shed unlocked, we're late.", TOOLS).span == (1, 5)
     assert understand("The wine tasting, cancel it.", TOOLS).span == (0, 5)
-    found = understand("Location sharing with Ana for two hours.", TOOLS)
-    assert found.normalised == {"duration": "PT2H"} and found.span == (0, 7)
+    found = understand("Location sharing with Ana for two hours, please.", TOOLS)
+    assert found.normalised == {"duration": "PT2H"} and found.span == (0, 8)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,6 @@ class Reader:
     def decode(self, samples: Floats) -> Decoded:
         self.lengths.append(len(samples) // FRAME)
         return Decoded(" ".join(self._words(samples)), -0.1)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        return []
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         marks = samples[::FRAME]

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from voxgate.device.errors import InputError
 from voxgate.models.evidence import Decoded, Floats, Word, WordsLost
 from voxgate.models.words import worker
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
-from voxgate.models.words.serve import ALIGN, DECODE, OTHERS, answer_to
+from voxgate.models.words.serve import ALIGN, DECODE, answer_to
 from voxgate.models.words.worker import RecogniserProcess
 
 CLIP = Path(__file__).parent / "data" / "voices" / "heart" / "command-1.flac"
@@ -62,10 +62,6 @@ def test_it_answers_as_the_recogniser_in_this_process(process: RecogniserProcess
     decoded = process.decode(sound())
     assert decoded == here.decode(sound()) and decoded.text.startswith("Send ")
     assert process.align(sound(), decoded.text) == here.align(sound(), decoded.text)
-    noise = np.random.default_rng(3).standard_normal(sound().size).astype(np.float32) * np.float32(0.02)
-    others = here.others(sound() + noise, ["sell", "spend", "set"])
-    assert [each.text for each in others] == ["Spend $40 to Daniel."]
-    assert process.others(sound() + noise, ["set", "spend", "sell"]) == others
     assert process.align(np.zeros(16_000, np.float32), "caf\u00e9 \u4f60\u597d") == [
         Word("caf\u00e9", None, None),
         Word("\u4f60\u597d", None, None),
@@ -192,13 +188,9 @@ def test_a_failure_inside_is_words_lost_not_silence() -> None:
         def decode(self, samples: Floats) -> Decoded:
             raise MemoryError("too big")
 
-        def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-            raise KeyError(*words)
-
         def align(self, samples: Floats, text: str) -> list[Word]:
             raise ZeroDivisionError
 
     assert answer_to((DECODE, sound(), ""), Failing()) == {"error": "MemoryError: too big"}
     assert "ZeroDivisionError" in answer_to((ALIGN, sound(), "a"), Failing())["error"]
-    assert "KeyError: 'call'" in answer_to((OTHERS, sound(), "call"), Failing())["error"]
     assert "unknown" in answer_to((9, sound(), ""), Failing())["error"]

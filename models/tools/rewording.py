@@ -1,5 +1,6 @@
 """Other ways to say the same, put into the order that examples have: gerunds ("how about texting Ana"), passives ("get
-the shed unlocked"), the thing first ("the shed, unlock it") and requests without a verb ("fifty euros to Ana, please").
+the shed unlocked"), the thing first ("the shed, unlock it") and requests without a verb, in which something else must ask
+("fifty euros to Ana, please").
 
 Nothing is added but a verb that says no more than the words do; the tokens keep their places, so spans stay true.
 """
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from voxgate.models.tools import lexicon
-from voxgate.models.tools.numbers import CURRENCIES, read_number
+from voxgate.models.tools.numbers import read_number
 from voxgate.models.tools.tokens import Token, Tokens
 
 LONGEST_THING = 9
@@ -30,9 +31,11 @@ _NOUNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )  # fmt: skip
 """What a request may begin with in place of its verb."""
 
-_ASKED = frozenset({"please", "thanks", "quickly", "quick", "now", "cheers"})
-"""One of these must stand with words that have no verb at all."""
+_ASKING = frozenset({"please", "quickly", "quick", "now"})
+"""One of these must stand with words that have no verb, where no question, wish or name of the assistant's asks: a fragment
+("fifty euros to Ana", "a letter from Ana, thanks") may be anything."""
 
+_NEW = frozenset({"new", "another"})
 _JOINING = frozenset({"to", "from", "for", "with", "on"})
 _STATES = lexicon.words(
     "i we he she they you it is are was were am be have has had do does did can will would could should must may "
@@ -82,9 +85,12 @@ def _is_wanted(tokens: Tokens, start: int) -> bool:
     return thing and before in {"want", "need", "like", "have", "get"}
 
 
-def reworded(tokens: list[Token], start: int, end: int, last: int, named: Named, first: bool) -> Iterator[list[Token]]:
+def reworded(
+    tokens: list[Token], start: int, end: int, last: int, named: Named, first: bool, asks: bool
+) -> Iterator[list[Token]]:
     """tokens[start:end] in the order of an imperative, where they are a passive, name the thing first or have no verb
-    (`first`: only at the head of a sentence, which ends at `last`). Words outside the stretch stay as they are."""
+    (`first`: only at the head of a sentence, which ends at `last`; `asks`: what stands in front of them does). Words outside
+    the stretch stay as they are."""
     if end - start < 3:
         return
     if is_made(tokens, start):
@@ -93,10 +99,13 @@ def reworded(tokens: list[Token], start: int, end: int, last: int, named: Named,
     verbal = tokens[start].norm in named.verbs
     if not verbal:
         yield from _thing_first(tokens, start, last, named.verbs)
-    if first:
+    if not first:
+        return
+    asks = asks or not _ASKING.isdisjoint(token.norm for token in tokens[start:last])
+    if asks or tokens[start].norm in _NEW:
         yield from _by_noun(tokens, start, named)
-    if first and not verbal:
-        yield from _verbless(tokens, start, end, last)
+    if asks and not verbal:
+        yield from _verbless(tokens, start, end)
 
 
 def _passive(tokens: list[Token], start: int, end: int, verbs: Set[str]) -> Iterator[list[Token]]:
@@ -138,7 +147,7 @@ def _moved(tokens: list[Token], start: int, thing: Tokens, verb: Tokens, after: 
 def _by_noun(tokens: list[Token], start: int, named: Named) -> Iterator[list[Token]]:
     """A noun in place of its verb: "payment to Ana, fifty euros", "new order, ...", "my location to Ana"."""
     head = [token.norm for token in tokens[start : start + 4]]
-    new = head[0] in {"new", "another"}
+    new = head[0] in _NEW
     noun = head[new]
     if noun in _NOUNS and (new or head[1] in _JOINING or head[1] in _NOUNS):
         for words in _NOUNS[noun]:
@@ -153,17 +162,13 @@ def _by_noun(tokens: list[Token], start: int, named: Named) -> Iterator[list[Tok
             yield [*tokens[:start], Token(tokens[start].index, "", verb), *rest]
 
 
-def _verbless(tokens: list[Token], start: int, end: int, last: int) -> Iterator[list[Token]]:
-    """A sum of money, or a thing from somewhere that is asked for politely: "four scones from the bakery, please"."""
+def _verbless(tokens: list[Token], start: int, end: int) -> Iterator[list[Token]]:
+    """A sum of money for somebody, a thing from somewhere: "four scones from the bakery, please"."""
     stretch = [token.norm for token in tokens[start:end]]
     if _JOINING.isdisjoint(stretch) or any(_is_verbal(word) for word in stretch):
         return
-    if _ASKED.isdisjoint(token.norm for token in tokens[start:last]):
-        money = read_number(tokens, start)
-        verbs = ["send"] if money is not None and money.unit in CURRENCIES.values() else []
-    else:
-        verbs = ["send", "get", "order"] if "from" in stretch else ["send", "start"]
-        verbs += ["get"] if "phone" in stretch or "line" in stretch else []
+    verbs = ["send", "get", "order"] if "from" in stretch else ["send", "start"]
+    verbs += ["get"] if "phone" in stretch or "line" in stretch else []
     for verb in verbs:
         yield _behind(tokens, start, verb, start)
 

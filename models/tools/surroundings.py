@@ -13,9 +13,15 @@ from voxgate.models.tools.dates import read_when
 from voxgate.models.tools.tokens import Tokens
 
 _UNABLE = re.compile(
-    r"^(and |but |so |well |oh |sorry |okay )*i (can't|cannot|couldn't) (quite |really |even )?"
-    r"(get (to|at)|reach|find|see|hold|use|touch|look|stop|type|talk|leave|pick up|move)\b"
+    r"(and |but |so |well |oh |sorry |okay )*i (can't|cannot|couldn't) (quite |really |even )?"
+    r"((get (to|at)|reach|find|see|hold|use|touch|look at|let go of|pick up|leave|move) "
+    r"(it|this|that|anything|(my|the|this|that|a|any) ((own|left|right|other) )?(phone|mobile|screen|display|keys?|"
+    r"keypad|keyboard|buttons?|hands?|fingers?|thumbs?|arms?|glasses|laptop|computer|tablet|watch|bag|pocket|purse|"
+    r"wallet|card|mouse|remote|desk|wheel|door|lock|handle|pen|pram|ladder))|talk|type|look|move|reach|leave)"
+    r"( (off|on|from) (the wheel|this|it|here|the road))?( (right |just )?now| at the moment| from here| in the dark)?"
 )
+"""The whole of a clause that gives a reason; "I can't see why", "I can't stop thinking" give none."""
+
 _LEADS_IN = re.compile(
     r"\b(say|says|said|is|was|be|it's|reads?|goes|went|begins|(begin|start|open|end|finish|close)(s|ed)? with|wrote|"
     r"writes|"
@@ -167,7 +173,7 @@ _NARRATES = re.compile(
 
 def lead_kind(lead: Tokens, words: str) -> str:
     """What a clause in front of a request makes of it: "self_talk", "side_talk", "reason" or "" (nothing)."""
-    if _UNABLE.match(words):
+    if _UNABLE.fullmatch(words):
         return "reason"
     if _LEADS_IN.search(words) or _ASKS_ITSELF.match(words) or _HEADS_A_TEXT.match(words):
         return "self_talk"
@@ -175,7 +181,10 @@ def lead_kind(lead: Tokens, words: str) -> str:
         return "self_talk"
     if re.search(r"\byour\b", words):
         return "side_talk"
-    rest = [token for token in lead if token.norm not in lexicon.FILLERS]
+    corrects = (
+        lead[0].index == 0 and lead[0].norm == "no"
+    )  # "No, unlock the back door."; later on it answers a question
+    rest = [token for token in lead[corrects:] if token.norm not in lexicon.FILLERS]
     if not rest or _IN_A_VERB.search(words) or _NAMES_A_USE.match(words) or read_when(lead, 0) == len(lead):
         return ""
     if any(token.norm in lexicon.ASSISTANTS for token in rest):

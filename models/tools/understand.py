@@ -22,6 +22,7 @@ from voxgate.models.tools.repairs import repaired, smooth
 from voxgate.models.tools.rewording import is_made, reworded, ungerunded
 from voxgate.models.tools.schema import ToolSet
 from voxgate.models.tools.tokens import LONGEST_TEXT_WORDS, Token, Tokens, sentences, tokenise
+from voxgate.models.tools.unfinished import forbids, withheld
 
 ENUM_WEIGHT = 1.8
 """Log-odds of words that are nothing but a tool's values ("bin blue by M four again")."""
@@ -89,7 +90,9 @@ def understand(text: str, tools: ToolSet, *, reference: datetime | None = None) 
     for number in range(len(ranges)):
         if found and ranges[number][0] < found[-1].end:
             continue  # this sentence became part of the request before it
-        one = _sentence(compiled, tokens, ranges, number)
+        last = found[-1] if found else None
+        follows = last is not None and last.end == ranges[number][0] and bool(last.reading and last.reading.complete)
+        one = _sentence(compiled, tokens, ranges, number, follows)
         if one is None:
             continue
         if one.reasons:
@@ -167,9 +170,10 @@ def _is_cancelled(tokens: Tokens) -> bool:
 
 
 def _sentence(
-    compiled: tuple[Compiled, ...], tokens: list[Token], ranges: list[tuple[int, int]], number: int
+    compiled: tuple[Compiled, ...], tokens: list[Token], ranges: list[tuple[int, int]], number: int, follows: bool
 ) -> _Found | None:
-    """What sentence `number` asks for, or which kind of talk it is; None where it asks nothing."""
+    """What sentence `number` asks for, or which kind of talk it is; None where it asks nothing. `follows`: right behind
+    a whole call, whose last words take nothing back."""
     start, end = ranges[number]
     sentence = tokens[start:end]
     text = forms.plain(sentence)
@@ -185,7 +189,7 @@ def _sentence(
         _self_tail(sentence)
         or surroundings.takes_back(tokens, start, end)
         or any(forms.has_self_tail(words) for words in after if len(words.split()) <= 9)
-        or (bool(after) and surroundings.comments(after[0]))
+        or (bool(after) and (surroundings.comments(after[0]) or forbids(after[0])))
         or (number > 0 and surroundings.announces(forms.plain(tokens[slice(*ranges[number - 1])])))
     )
     for at in _starts(sentence, start):
@@ -216,6 +220,7 @@ def _sentence(
                 return _Found(end, _span(tokens, at, end), None, forms.BLOCK, tokens, ("self_talk",))
             weight = general
         world = reading is None and is_world_question(tokens, opening.start, end)
+        asking = world or (reading is None and sentence[-1].stop == "?")
         span = read.span(opening.start)
         before = forms.plain(tokens[start:at])
         lead = surroundings.lead_kind(tokens[start:at], before) if before else ""
@@ -228,6 +233,8 @@ def _sentence(
             or forms.is_quoted(before)
             or (not opening.framed and not world and lead != "reason" and forms.is_self_talk(text))
             or (not (reading and reading.open_end) and surroundings.narrates(tokens, opening.start, end))
+            or (not asking and withheld(tokens[start if follows else 0 : at]))
+            or _breaks_off(tokens[at : opening.start])
         ):
             return _Found(read.last, span, reading, forms.BLOCK, tokens, ("self_talk",))
         condition = bool(before) and forms.is_conditional(before)
@@ -253,6 +260,13 @@ def _sentence(
     if side or forms.is_to_somebody(text):
         return _Found(end, _span(tokens, start, end), None, forms.BLOCK, tokens, ("side_talk",))
     return None
+
+
+def _breaks_off(frame: Tokens) -> bool:
+    """A wish that breaks off in front of the request: "I'd love to, ..."."""
+    return not any(token.norm == "you" for token in frame) and any(
+        token.norm == "to" and token.stop == "," for token in frame
+    )
 
 
 def _calls_somebody(tokens: Tokens, start: int, end: int) -> bool:
@@ -289,14 +303,18 @@ def _read(
 ) -> _Read:
     """The reading that starts right at the opening. `first`: of the sentence, where it may go without a verb."""
     start, end = opening.start, ranges[number][1]
+    polite = any(token.norm == "please" for token in tokens[ranges[number][0] : start])
+    asks = opening.named or polite or opening.weight in {forms.ASKED, forms.WANTED}
     verbs = triggers(compiled)
     words = ungerunded(tokens, start, verbs)
     alone, reason = surroundings.coda_ends(tokens, start, end)
-    if is_made(words, start) and (moved := _otherwise(compiled, words, (start, reason, alone, end), opening, first)):
+    if is_made(words, start) and (
+        moved := _otherwise(compiled, words, (start, reason, alone, end), opening, (first, asks))
+    ):
         return moved
     best = _before_reason(compiled, words, (start, reason, alone), opening)
     if best is None or not (best.complete or best.tool):
-        moved = _otherwise(compiled, words, (start, reason, alone, end), opening, first)
+        moved = _otherwise(compiled, words, (start, reason, alone, end), opening, (first, asks))
         if moved is not None:
             return moved
     if best and not best.complete and number + 1 < len(ranges):
@@ -333,12 +351,12 @@ def _otherwise(
     words: list[Token],
     bounds: tuple[int, int, int, int],
     opening: forms.Opening,
-    first: bool,
+    place: tuple[bool, bool],
 ) -> _Read | None:
     """A whole call in other words than an example's: a passive, the thing first, the verb left out. `bounds`: start,
-    where reasons begin, where the request ends, and the sentence."""
+    where reasons begin, where the request ends, and the sentence; `place`: whether it heads the sentence, and is asked."""
     start, reason, end, after = bounds
-    for variant in reworded(words, start, reason, after, names(compiled), first):
+    for variant in reworded(words, start, reason, after, names(compiled), *place):
         more = len(variant) - len(words)
         found = _before_reason(compiled, variant, (start, reason + more, end + more), opening)
         if found is not None and found.complete and found.sure:

@@ -6,7 +6,6 @@ directly gives token log-probabilities, one thread, and no audio pipeline of the
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from voxgate.models.settings import RATE
 from voxgate.models.words.align import Aligner
 from voxgate.models.words.bias import Node, WordBias
 from voxgate.models.words.pattern import Automaton, ClosedPattern
-from voxgate.models.words.rivals import MOST_BEHIND, Rival, RivalTokens
 from voxgate.models.words.second_pass import LEAST_AHEAD, MOST_WORSE, best_sentences, clear_winner
 
 PACKAGE = "moonshine_voice"
@@ -117,17 +115,6 @@ class _Heard:
     most_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The likeliest text of a sound: its tokens and their log-probabilities, the end token included where it was reached, and
-    the log-probabilities (tokens,) that each was chosen from."""
-
-    heard: _Heard
-    tokens: list[int]
-    logprobs: list[float]
-    steps: list[Floats]
-
-
 _Advanced = tuple[Floats, dict[str, Floats]]
 """Log-probabilities (texts, tokens) of the next token, and keys and values."""
 
@@ -163,9 +150,6 @@ class MoonshineRecogniser:
         closed = list(patterns)
         self._closed = Automaton(closed, self._tokens, FIRST_TEXT) if closed else None
         self._aligner: Aligner | None = None
-        # Not state that an answer depends on: the last sound need not be heard again when other texts of it are asked for.
-        self._last: tuple[Floats, _Read] | None = None
-        self._rivals = functools.lru_cache(2)(lambda words: RivalTokens(words, self._tokens, FIRST_TEXT))
 
     def decode(self, samples: Floats) -> Decoded:
         """16 kHz mono (n,) -> text and mean natural-log probability of its tokens, the end token included.
@@ -180,24 +164,6 @@ class MoonshineRecogniser:
             " ".join(piece.text for piece in spoken), float(np.mean([piece.mean_logprob for piece in spoken]))
         )
 
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        """Other texts of 16 kHz mono (n,), likeliest first, and how far they are behind the likeliest: a sentence ends where
-        that one goes on, or one of `words` is begun where it has another.
-
-        A stretch that is longer than a decode has none; nor has any where there are patterns, whose own search is stricter.
-        """
-        whole = samples.shape[0] <= LONGEST_SECONDS * RATE and self._closed is None
-        sound = _levelled(samples) if whole else None
-        if sound is None:
-            return []
-        read = self._read(sound)
-        found = []
-        for rival in self._rivals(frozenset(words)).of(read.tokens, read.steps):
-            other = self._gone_on(read, rival)
-            if other is not None:
-                found.append(other)
-        return sorted(found, key=lambda each: each.behind)
-
     def align(self, samples: Floats, text: str) -> list[Word]:
         """As `Aligner.align`."""
         if self._aligner is None:
@@ -205,45 +171,20 @@ class MoonshineRecogniser:
         return self._aligner.align(samples, text)
 
     def _decode_piece(self, samples: Floats) -> Decoded:
-        sound = _levelled(samples)
-        if sound is None:
+        if samples.shape[0] < SHORTEST_SECONDS * RATE or not np.isfinite(samples).all():
             return Decoded("", 0.0)
-        if self._bias is None:
-            read = self._read(sound)
-            heard, tokens, logprobs = read.heard, read.tokens, read.logprobs
-        else:
-            heard = self._hear(sound)
-            tokens, logprobs = self._beam(heard, self._bias)
+        level = speech_level_dbfs(samples)
+        if level < QUIETEST_DBFS:
+            return Decoded("", 0.0)
+        gain = 10 ** (min(LEVEL_DBFS - level, MOST_GAIN_DB) / 20)
+        sound = np.pad((samples * gain).astype(np.float32), int(PAD_SECONDS * RATE))
+        heard = self._hear(sound)
+        tokens, logprobs = self._greedy(heard) if self._bias is None else self._beam(heard, self._bias)
         text = self.text_of(tokens)
         if not text:
             return Decoded("", 0.0)
         free = Decoded(text, float(np.mean(logprobs)))
         return free if self._closed is None else self._second(heard, self._closed, free, logprobs)
-
-    def _read(self, sound: Floats) -> _Read:
-        """The likeliest text of (n,), kept until the next sound."""
-        if self._last is None or not np.array_equal(self._last[0], sound):
-            self._last = sound, self._greedy(self._hear(sound))
-        return self._last[1]
-
-    def _gone_on(self, read: _Read, rival: Rival) -> Decoded | None:
-        """What follows, greedily, once a rival stands in its place; None where that falls too far behind."""
-        heard, least = read.heard, sum(read.logprobs) - MOST_BEHIND
-        tokens = [*read.tokens[: rival.place], rival.token]
-        chosen = [*read.logprobs[: rival.place], read.logprobs[rival.place] - rival.behind]
-        logits, past = self._step(np.array([tokens], np.int64), heard.states, heard.mask, heard.past, cached=True)
-        logprobs = log_softmax(logits[0, -1])
-        while len(tokens) < heard.most_tokens and loop_start(tokens) is None:
-            last = int(logprobs.argmax())
-            chosen.append(float(logprobs[last]))
-            if sum(chosen) < least:
-                return None
-            if last == END:
-                return Decoded(self.text_of(tokens), float(np.mean(chosen)), sum(read.logprobs) - sum(chosen))
-            tokens.append(last)
-            batch, past = self._advance(heard, [last], [0], past)
-            logprobs = batch[0]
-        return None
 
     def _hear(self, samples: Floats) -> _Heard:
         """(n,) -> what every decode starts from: the encoder's states and the decoder's pass over the start token."""
@@ -265,24 +206,25 @@ class MoonshineRecogniser:
         )
         return log_softmax(logits[:, -1]), past
 
-    def _greedy(self, heard: _Heard) -> _Read:
+    def _greedy(self, heard: _Heard) -> tuple[list[int], list[float]]:
         """The likeliest token at each step until the end token, the limit or a loop."""
         tokens: list[int] = []
-        steps: list[Floats] = []
+        chosen: list[float] = []
         logprobs, past = heard.first, heard.past
         for _ in range(heard.most_tokens):
-            steps.append(logprobs)
-            tokens.append(int(logprobs.argmax()))
-            if tokens[-1] == END:
+            last = int(logprobs.argmax())
+            chosen.append(float(logprobs[last]))
+            if last == END:
                 break
+            tokens.append(last)
             keep = loop_start(tokens)
             if keep is not None:
-                tokens, steps = tokens[:keep], steps[:keep]
+                tokens, chosen = tokens[:keep], chosen[:keep]
                 break
             if len(tokens) < heard.most_tokens:
-                batch, past = self._advance(heard, tokens[-1:], [0], past)
+                batch, past = self._advance(heard, [last], [0], past)
                 logprobs = batch[0]
-        return _Read(heard, tokens, [float(step[token]) for step, token in zip(steps, tokens, strict=True)], steps)
+        return tokens, chosen
 
     def _beam(self, heard: _Heard, bias: WordBias) -> tuple[list[int], list[float]]:
         """The best text, its words' bonus counted, among the few that stay close to the best at every step (beam search).
@@ -360,17 +302,6 @@ class MoonshineRecogniser:
         parts = [self._tokens[token] for token in tokens if token >= FIRST_TEXT]
         joined = b"".join(part for part in parts if not part.startswith(b"<<ST_"))
         return " ".join(joined.decode("utf-8", errors="ignore").replace("\u2581", " ").split())
-
-
-def _levelled(samples: Floats) -> Floats | None:
-    """(n,) at the level that the encoder hears best, silence put around it; None where there can be no words."""
-    if samples.shape[0] < SHORTEST_SECONDS * RATE or not np.isfinite(samples).all():
-        return None
-    level = speech_level_dbfs(samples)
-    if level < QUIETEST_DBFS:
-        return None
-    gain = 10 ** (min(LEVEL_DBFS - level, MOST_GAIN_DB) / 20)
-    return np.pad((samples * gain).astype(np.float32), int(PAD_SECONDS * RATE))
 
 
 def log_softmax(logits: Floats) -> Floats:

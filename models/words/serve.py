@@ -26,7 +26,7 @@ from voxgate.models.settings import RATE
 
 HEAD = struct.Struct("<BII")
 LENGTH = struct.Struct("<I")
-DECODE, ALIGN, OTHERS = 1, 2, 3
+DECODE, ALIGN = 1, 2
 
 Request = tuple[int, Floats, str]
 
@@ -58,8 +58,6 @@ def answer_to(request: Request, recogniser: Recogniser) -> dict[str, Any]:
             return asdict(recogniser.decode(samples))
         if operation == ALIGN:
             return {"words": [[word.text, word.t0, word.t1] for word in recogniser.align(samples, text)]}
-        if operation == OTHERS:
-            return {"others": [asdict(each) for each in recogniser.others(samples, text.split())]}
         return {"error": f"unknown operation {operation}"}
     except Exception as error:  # the asker must hear of every failure: silence would look like a hang
         return {"error": f"{type(error).__name__}: {error}"}

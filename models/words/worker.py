@@ -15,7 +15,7 @@ from typing import Any
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Decoded, Floats, Word, WordsLost
 from voxgate.models.words.pattern import ClosedPattern
-from voxgate.models.words.serve import ALIGN, DECODE, LENGTH, OTHERS, request_bytes
+from voxgate.models.words.serve import ALIGN, DECODE, LENGTH, request_bytes
 
 COMMAND = (sys.executable, "-P", "-m", "voxgate.models.words.serve")
 """-P: a file in the working directory must not stand in for a module."""
@@ -33,10 +33,6 @@ class _Late(Exception):
 
 class _Dead(Exception):
     """The process is gone."""
-
-
-def _decoded(answer: dict[str, Any]) -> Decoded:
-    return Decoded(str(answer["text"]), float(answer["mean_logprob"]), float(answer["behind"]))
 
 
 class RecogniserProcess:
@@ -80,12 +76,7 @@ class RecogniserProcess:
     def decode(self, samples: Floats) -> Decoded:
         """As `Recogniser.decode`. Raises WordsLost, and InputError when the process has no recogniser to load."""
         answer = self._ask(request_bytes(DECODE, samples))
-        return _decoded(answer)
-
-    def others(self, samples: Floats, words: Iterable[str]) -> list[Decoded]:
-        """As `Recogniser.others`. Raises WordsLost, and InputError when the process has no recogniser to load."""
-        answer = self._ask(request_bytes(OTHERS, samples, " ".join(sorted(words))))
-        return [_decoded(each) for each in answer["others"]]
+        return Decoded(str(answer["text"]), float(answer["mean_logprob"]))
 
     def align(self, samples: Floats, text: str) -> list[Word]:
         """As `Recogniser.align`. Raises WordsLost, and InputError when the process has no recogniser to load."""
