@@ -31,6 +31,8 @@ PACKAGES = ("voxgate", "numpy", "scipy", "onnxruntime", "soundfile", "soxr")
 
 MOST_WEIGHTS = 4_000_000
 """Weights held at once when an interval is drawn: more clusters only take longer."""
+FEWEST_APART = 5
+"""Clusters that must hold something else before resampling alone is believed: of fewer it draws the same few over and over."""
 
 
 def sha256_of_samples(samples: NDArray[np.float32]) -> str:
@@ -43,18 +45,26 @@ class Record:
 
     `settings` are what decides the items (seed, data, limits): a folder begun with others is refused, since its items
     would not be those of this run. `done` holds the ids already predicted; `prediction` of such an id raises ValueError.
+    `settle`: gives the settings whole where some take long to find. It is called when the folder is locked and what
+    `settings` knows before did not have it refused.
     Raises InputError for a folder that another run is writing to, that cannot be written or whose files are damaged.
     """
 
-    def __init__(self, out: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, out: Path, settings: dict[str, Any], settle: Callable[[], dict[str, Any]] | None = None) -> None:
         self.out = out
         self.settings = json.loads(json.dumps(settings))
-        self._lock = _locked(out)
+        self._lock = locked(out)
         try:
             marker = out / "settings.json"
-            if marker.is_file():
-                if _settings(marker) != self.settings:
-                    raise InputError(f"{out}: holds a run with other settings; give another --out or delete it")
+            found = _settings(marker) if marker.is_file() else None
+            other = InputError(f"{out}: holds a run with other settings; give another --out or delete it")
+            if settle is not None:
+                if found is not None and not _holds(found, self.settings):
+                    raise other
+                self.settings = json.loads(json.dumps(settle()))
+            if found is not None:
+                if found != self.settings:
+                    raise other
             else:
                 write_json(marker, self.settings)
             self.predictions = _read_lines(out / "predictions.jsonl")
@@ -159,7 +169,7 @@ def _write_line(file: Any, item: dict[str, Any]) -> None:
     file.flush()
 
 
-def _locked(out: Path) -> TextIO:
+def locked(out: Path) -> TextIO:
     """The folder, made, and its lock, which ends with the file or the process. Raises InputError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -182,6 +192,13 @@ def _settings(marker: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{marker}: damaged ({error}); give another --out or delete {marker.parent}") from error
     return found
+
+
+def _holds(found: Any, known: Any) -> bool:
+    """Whether settings have all that is known of them."""
+    if isinstance(found, dict) and isinstance(known, dict):
+        return all(name in found and _holds(found[name], value) for name, value in known.items())
+    return bool(found == known)
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
@@ -247,10 +264,16 @@ def clustered_interval(
     Each draw resamples every grouping's clusters with replacement and weighs an item by the product of how often its
     clusters were drawn (the pigeonhole bootstrap of Owen, 2007, for crossed groupings; the plain cluster bootstrap for
     one). Returns `mean`, `low`, `high`, `count` and `clusters` (count of each grouping). An interval from few clusters is
-    rough; the counts say so. Where all values are alike resampling tells nothing: the interval is then the one of Clopper and
-    Pearson (1934) for n of n, `((1 - level) / 2) ** (1 / n)`, n being the clusters of the smallest grouping that has several,
-    and what may differ lies anywhere within `bounds` of a value. For 95 % some 3.7 / n may differ; one-sided that is the rule
-    of three (Hanley and Lippman-Hand, 1983). Raises ValueError for no values or groupings of another length.
+    rough; the counts say so.
+
+    Where all or nearly all came out alike resampling tells next to nothing. Let n be the clusters of the smallest grouping
+    that has several: while fewer than `FEWEST_APART` of them hold anything but one value, the interval reaches at least as
+    far towards the other values as if all n were alike, which is that of Clopper and Pearson (1934) for n of n: a share
+    `1 - ((1 - level) / 2) ** (1 / n)` of them may be anything within `bounds`. For 95 % that is some 3.7 / n; one-sided it is
+    the rule of three (Hanley and Lippman-Hand, 1983). So the few misses of a nearly perfect result never make its bound better
+    than none would, and each more leaves it or lowers it; from `FEWEST_APART` clusters on their spread is known well enough,
+    and the bound may be better again. One cluster a grouping gives no interval at all, which is written as the whole of
+    `bounds`. Raises ValueError for no values or groupings of another length.
     """
     numbers = np.asarray(values, np.float64)
     if not len(numbers) or not clusters or any(len(group) != len(numbers) for group in clusters):
@@ -265,9 +288,18 @@ def clustered_interval(
         low, high = np.quantile(_resampled_means(numbers, index, counts, seed, draws), (tail, 1 - tail))
     else:
         low = high = numbers[0]
-        if bounds[0] <= low <= bounds[1]:
-            others = 1 - tail ** (1 / min((count for count in counts if count > 1), default=1))
-            low, high = (low + others * (bound - low) for bound in bounds)
+    several = [place for place, count in enumerate(counts) if count > 1]
+    if several:
+        fewest = min(several, key=lambda place: counts[place])
+        others = 1 - tail ** (1 / counts[fewest])
+        for value in _all_but_few(numbers, index[fewest], counts[fewest]):
+            # Towards a bound that the value is at itself nothing can depart from it.
+            if bounds[0] < value <= bounds[1]:
+                low = min(low, value + others * (bounds[0] - value))
+            if bounds[0] <= value < bounds[1]:
+                high = max(high, value + others * (bounds[1] - value))
+    else:
+        low, high = min(low, bounds[0]), max(high, bounds[1])
     return {
         "mean": float(numbers.mean()),
         "low": float(low),
@@ -275,6 +307,15 @@ def clustered_interval(
         "count": len(numbers),
         "clusters": counts,
     }
+
+
+def _all_but_few(numbers: NDArray[np.float64], place: NDArray[np.intp], count: int) -> list[float]:
+    """The values that all of `count` clusters but fewer than `FEWEST_APART` hold alone."""
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(least, place, numbers)
+    np.maximum.at(most, place, numbers)
+    alone = least[least == most]
+    return [float(value) for value in np.unique(numbers) if count - np.count_nonzero(alone == value) < FEWEST_APART]
 
 
 @functools.lru_cache(maxsize=16)

@@ -89,11 +89,52 @@ def test_an_interval_of_values_that_are_all_alike_is_that_of_its_clusters() -> N
         for clusters in ((speakers,), (speakers, rooms), (speakers, np.zeros(200))):
             found = clustered_interval(values, *clusters, seed=1)
             assert (found["low"], found["high"]) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
-    assert clustered_interval([1.0], ["a"], seed=1)["low"] == pytest.approx(0.025)
     half = clustered_interval([0.5] * 10, range(10), seed=1)
     assert (half["low"], half["high"]) == (pytest.approx(0.3457, abs=1e-4), pytest.approx(0.6543, abs=1e-4))
     wider = clustered_interval(np.ones(200), speakers, seed=1, level=0.99)
     assert wider["low"] == pytest.approx(0.005**0.1)
+
+
+def test_a_miss_never_makes_a_bound_better_than_none() -> None:
+    """Ten voices, eighty commands, five voices a command: one miss after the other in as few or as many voices as there are."""
+    voices, commands = np.arange(400) % 10, np.arange(400) // 5
+    clusters = voices, commands
+    perfect = clustered_interval(np.ones(400), *clusters, seed=1)["low"]
+    assert perfect == pytest.approx(0.025**0.1)
+    for missed in (np.flatnonzero(voices == 3), np.flatnonzero(voices < 4), np.arange(0, 400, 40)):
+        lows, mirrored = [], []
+        for count in range(len(missed)):
+            values = np.ones(400)
+            values[missed[:count]] = 0
+            found = clustered_interval(values, *clusters, seed=1)
+            assert found["low"] <= perfect and found["low"] <= found["mean"] <= found["high"]
+            lows.append(found["low"])
+            mirrored.append(clustered_interval(1 - values, *clusters, seed=1)["high"])
+        assert lows == sorted(lows, reverse=True)
+        assert mirrored == pytest.approx([1 - low for low in lows])
+    # Voices that all miss one command differ little, and now that is known.
+    spread = np.ones(400)
+    spread[:10] = 0
+    assert clustered_interval(spread, *clusters, seed=1)["low"] > 0.9
+    # Of four voices nobody knows, however many misses they share.
+    few = clustered_interval(np.tile([1.0] * 9 + [0.0], 40), np.arange(400) // 100, commands, seed=1)
+    assert few["low"] <= 0.025**0.25 + 1e-9 and few["high"] >= few["mean"]
+
+
+def test_changes_that_nearly_never_came_keep_the_bounds_of_none() -> None:
+    none = clustered_interval(np.zeros(40), np.arange(40) % 20, seed=1, bounds=(-1.0, 1.0))
+    values = np.zeros(40)
+    values[0] = -1.0
+    one = clustered_interval(values, np.arange(40) % 20, seed=1, bounds=(-1.0, 1.0))
+    assert one["low"] <= none["low"] and one["high"] == none["high"] > 0
+
+
+def test_one_voice_with_one_command_gives_no_interval() -> None:
+    for values in ([1.0, 1.0, 1.0, 0.0], [1.0], [0.0, 0.0]):
+        found = clustered_interval(values, ["a"] * len(values), ["c"] * len(values), seed=1)
+        assert (found["low"], found["high"], found["clusters"]) == (0.0, 1.0, [1, 1])
+    still = clustered_interval([0.0, 0.0], ["a", "a"], seed=1, bounds=(-1.0, 1.0))
+    assert (still["low"], still["high"]) == (-1.0, 1.0)
 
 
 def test_a_change_that_never_came_may_be_one_either_way() -> None:

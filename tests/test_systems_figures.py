@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from voxgate.bench.systems.figures import block, contrasts, figures
+from voxgate.bench.systems.figures import block, by_array, contrasts, figures
 
 Row = dict[str, Any]
 COUNT = itertools.count()
@@ -23,7 +23,7 @@ def row(family: str, target: str, *, right: bool = True, **changes: Any) -> Row:
         "tool_right": right and target == "tool", "params_right": {"a": True} if right and target == "tool" else None,
         "exact": right, "action_right": right, "stray_acts": 0, "false_execution": target == "mute" and not right,
         "false_rejection": target != "mute" and not right, "wrong_act": False, "side": None, "error": None, "notes": [],
-        "facts": {}, "voice": f"v{number % 3}", "command": f"c{number % 5}",
+        "facts": {}, "said": [], "voice": f"v{number % 3}", "command": f"c{number % 5}",
     }  # fmt: skip
     return values | changes
 
@@ -211,12 +211,57 @@ def test_each_condition_is_set_against_its_plain_cell() -> None:
     assert len(found) == 6 + 1 + 3
 
 
+def test_two_people_who_ask_for_different_things_are_no_contrast_of_source() -> None:
+    context = {"who": "wearer", "role": "context", "text": "soon"}
+
+    def said(text: str, *more: str) -> list[Row]:
+        extra = [{"who": "bystander", "role": "talk", "text": each} for each in more]
+        return [context, {"who": "", "role": "request", "text": text}, *extra]
+
+    cells = {"same/near/0": said("bin blue"), "same/far/0": said("bin blue"), "other/near/0": said("lay red")}
+    rows = [cue(cell, "a", "mute", True, said=words) for cell, words in cells.items()]
+    assert [(one["from"], one["to"]) for one in contrasts(rows, 0)] == [("same/near/0", "same/far/0")]
+    rows[-1]["said"] = said("bin blue", "the weather")
+    assert len(contrasts(rows, 0)) == 2
+
+
+def test_measured_responses_stand_apart_from_simulated_rooms() -> None:
+    rows = []
+    for number in range(4):
+        for end, right in (("", True), ("@measured", False)):
+            pair = f"g{number}{end}"
+            for family, target in (
+                ("speaker-switch", "mute"),
+                ("self-talk", "mute"),
+                ("side-talk", "tool"),
+                ("request", "tool"),
+            ):
+                rows.append(row(family, target, right=right, pair=pair, array="glasses-8", side="assistant"))
+            cell = "other/near/0" + end.replace("@", "/")
+            rows.append(cue(cell, pair, "mute", right, array="glasses-8"))
+        rows.append(row("request", "tool", pair=f"m{number}", array="mono"))
+    rows.append(row("speaker-switch", "tool", array="text", audio=None))
+    found = figures(rows)["arrays"]
+    assert list(found) == ["glasses-8", "glasses-8/measured", "mono"] == list(by_array(rows))
+    for name, right in (("glasses-8", 1), ("glasses-8/measured", 0)):
+        figure = found[name]
+        assert mean(figure["speaker_switch"]["switch_mute"]) == mean(figure["self_talk"]["mute"]) == right
+        assert mean(figure["side_talk"]["right"]) == mean(figure["requests"]["tool_recall"]) == right
+        assert mean(figure["rates"]["action_right"]) == right and figure["counts"]["items"] == 4 * 5 + 1
+        assert mean(figure["speaker_switch"]["text_only_tool"]) == 1
+    assert list(found["glasses-8"]["cells"]["each"]) == ["other/near/0"]
+    (room,) = found["glasses-8"]["contrasts"]
+    assert room["cue"] == "room" and mean(room["mute"]) == -1 and "contrasts" not in found["glasses-8/measured"]
+    measured = [each for each in rows if each["pair"].endswith("@measured")]
+    assert list(by_array(measured)) == ["glasses-8"] and "arrays" not in figures(measured)
+
+
 def test_cells_that_share_their_sound_are_no_contrast() -> None:
     rows = [cue(f"same/near/0{more}", "a", "tool", True, audio="one.wav") for more in ("", "/at-mouth")]
     assert contrasts(rows, 0) == []
     rows[1]["audio"] = "other.wav"
     (still,) = contrasts(rows, 0)
-    assert (still["tool"]["low"], still["tool"]["high"]) == (-0.975, 0.975)  # one pair tells next to nothing
+    assert (still["tool"]["low"], still["tool"]["high"]) == (-1.0, 1.0)  # one pair tells nothing
 
 
 def test_pairs_of_voices_stand_apart_by_their_makers() -> None:

@@ -26,9 +26,11 @@ from tests.chat_server import chat_server, hangs_up, says, sends
 from tests.conftest import Outcome
 from voxgate.bench.items import Item, read_items
 from voxgate.bench.record import Record
-from voxgate.bench.systems import evidence, extraction, sessions
+from voxgate.bench.systems import evidence, extraction, predictions, sessions, strategies
+from voxgate.bench.systems.baselines import OneCue, Threshold
 from voxgate.bench.systems.cache import EvidenceCache
 from voxgate.bench.systems.chat import Endpoint
+from voxgate.bench.systems.outcome import Outcome as SystemOutcome
 from voxgate.bench.systems.run import NAMES, Options, make_system, run
 from voxgate.bench.systems.sessions import Sessions
 from voxgate.device.errors import InputError
@@ -356,6 +358,60 @@ def test_a_record_of_other_settings_is_left_alone(tiny: Path, tmp_path: Path, ca
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(InputError, match="holds a set"):
         run(tiny, tiny, Options("always-mute", cache=cache))
+
+
+def test_a_refused_record_sets_no_threshold_before(
+    tiny: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes minutes on a large set; a run that goes on sets it again, to the same."""
+    found = {"mono": -30.0}
+    fitted: list[str] = []
+
+    def fit(what: str, *where: Any) -> Threshold:
+        fitted.append(what)
+        return Threshold(what, dict(found), {})
+
+    monkeypatch.setattr("voxgate.bench.systems.run.fit", fit)
+    options: dict[str, Any] = {"system": "loudness", "split": "voices", "cache": cache}
+    monkeypatch.setattr("voxgate.bench.systems.run.extract", lambda *arguments: None)
+    monkeypatch.setattr(OneCue, "decide", lambda *arguments: SystemOutcome())
+    for _ in range(2):
+        run(tiny, tmp_path / "out", Options(**options))
+    assert fitted == ["level_dbfs"] * 2
+    for change in ({"mode": "initiator"}, {"seed": 1}, {"split": "all"}, {"system": "level-spread"}):
+        with pytest.raises(InputError, match="other settings"):
+            run(tiny, tmp_path / "out", Options(**options | change))
+    with Record(tmp_path / "busy", {}), pytest.raises(InputError, match="another run is writing here"):
+        run(tiny, tmp_path / "busy", Options(**options))
+    assert len(fitted) == 2
+    found["mono"] = -20.0
+    with pytest.raises(InputError, match="other settings"):
+        run(tiny, tmp_path / "out", Options(**options))
+
+
+def test_an_edited_prompt_or_reading_makes_another_record(
+    tiny: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Options(written(tmp_path / "p.jsonl", {"single": CALL}), cache=cache)
+    run(tiny, tmp_path / "said", said)
+    with chat_server() as server:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        server.answers = [says("[Mute]")]
+        asked = Options(f"openai:{server.url}:ear-1", mode="initiator", split="train", cache=cache, strategy="shanks")
+        run(tiny, tmp_path / "asked", asked)
+        run(tiny, tmp_path / "asked", asked)
+        for name in ("DECIDE", "ATTRIBUTE", "LISTEN", "MEASURED", "CHUNK_SECONDS"):
+            before = getattr(strategies, name)
+            with monkeypatch.context() as patch, pytest.raises(InputError, match="other settings"):
+                patch.setattr(strategies, name, before + (" " if isinstance(before, str) else 0.1))
+                run(tiny, tmp_path / "asked", asked)
+        with monkeypatch.context() as patch:
+            for module in (strategies, predictions):
+                patch.setattr(module, "reading_rules", lambda: "other rules")
+            for out, options in (("asked", asked), ("said", said)):
+                with pytest.raises(InputError, match="other settings"):
+                    run(tiny, tmp_path / out, options)
 
 
 def test_a_split_alone_is_decided_and_summed_up(tiny: Path, tmp_path: Path, cache: Path) -> None:

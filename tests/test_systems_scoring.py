@@ -222,6 +222,18 @@ def test_the_trigger_takes_what_shares_no_word() -> None:
         ("a hundred dollars", "$100", True),
         ("ten minutes", "10 minutes", True),
         ("an hour", "sixty minutes", True),
+        ("for an hour", "for one hour", True),
+        ("for an hour", "one hour", True),
+        ("for two hours", "120 minutes", True),
+        ("for two hours", "for three hours", False),
+        ("for 7:30", "at half past seven", True),
+        ("on Tuesday", "Tuesday", True),
+        ("tomorrow", "on Tuesday", False),  # the same on a Monday alone
+        ("in an hour", "at ten", False),  # the same at nine alone
+        ("today", "the fifth of January", False),
+        ("On my way", "my way", False),
+        ("at the front door", "front door", False),
+        ("for Ana", "Ana", False),
         ("my neighbour", "my neighbor", True),
         ("the conference centre", "the conference center", True),
         ("Anna", "Ana", False),
@@ -246,5 +258,6 @@ def test_values_are_the_same_however_they_are_written(wanted: Any, got: Any, sam
 
 
 def test_plain_reads_numbers_in_words_and_drops_what_leads() -> None:
-    assert plain("At the Front Door!") == "front door" and plain("Two and a half.") == "2.5"
+    assert plain("The Front Door!") == "front door" and plain("Two and a half.") == "2.5"
+    assert plain("On my way") == "on my way"
     assert compare({"a": "x"}, {"a": "x", "b": "y"}) == {"a": True, "b": False}

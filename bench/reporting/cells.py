@@ -37,7 +37,8 @@ def cells(views: Views) -> Iterator[Table]:
         yield Table(
             f"cells-{number}" if number else "cells",
             f"Cells: {named}" if condition else "Cells of source, distance and gap",
-            "Each cell: share of items with the target action, interval and counts; below it the tool and the mute rate. "
+            "Each cell: share of items with the target action, interval and counts; below it the rates of any tool call, right "
+            "or wrong, and of mute. "
             f"Balanced: cells that want a tool weigh as much as those that want mute. {_wanted(targets)}.",
             "System",
             ("Mean", "Balanced", "Worst", *titles),
@@ -130,10 +131,11 @@ def contrasts(views: Views) -> Iterator[Table]:
             into.setdefault((group, head), {})[view.system] = change_cell(
                 each["tool"], f"mute {mute.main}", mute.interval
             )
-    how = "By how many points the tool rate changes from the first cell to the second, and below it the mute rate."
+    how = "By how many points the rate of any tool call changes from the first cell to the second, and below it the mute rate."
     yield _contrasts(
         "contrasts", "Paired contrasts: one cue changed",
-        f"The same commands and voices in two cells that differ in one cue. {how} A gap ought to change nothing.",
+        f"The same commands of the same wearers in two cells that differ in one cue. {how} A gap ought to change nothing. "
+        "Where the other person says a command of their own (grid) the source is not contrasted: the words would change too.",
         systems, cues,
     )  # fmt: skip
     yield _contrasts(

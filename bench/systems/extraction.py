@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,8 @@ from voxgate.device.errors import InputError
 
 LEAST_ITEMS_A_PROCESS = 8
 """A process loads all models first: for fewer items than these it is not worth it."""
+_ONE_AT_A_TIME = threading.Lock()
+"""A Dask worker may have several threads, which share the models of its process, and those keep the state of one session."""
 
 
 def extract(sessions: Sessions, items: Iterable[Item], forced: bool, executor: str | None = None) -> None:
@@ -41,7 +44,7 @@ def _extract(made_by: str, folder: Path, cache: Path, mode: str, float_speaker: 
         raise InputError(
             "a worker has other code, weights or packages than this run; install the same and start it again"
         )
-    with suppress(NotEnrolled):  # the run says so of each item
+    with _ONE_AT_A_TIME, suppress(NotEnrolled):  # the run says so of each item
         _sessions(folder, cache, mode, float_speaker).events(item, forced)
 
 

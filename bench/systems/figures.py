@@ -25,7 +25,7 @@ PARTS = 3
 CONTEXT = "trigger-only-far"
 """The condition that leaves the context near: against the plain cell, the distance of the context alone."""
 MEASURED = "measured"
-"""Room of cells through measured responses, whose pairs end in `@measured`."""
+"""Room of cells through measured responses, and of an array's other items through them. Their pairs end in `@measured`."""
 FIRST = ("same", "near", "")
 """Values that a contrast starts from; of others the smaller, or the first by name."""
 VOICE_PAIRS: dict[str, Callable[[dict[str, Any]], bool]] = {
@@ -39,19 +39,41 @@ VOICE_PAIRS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def figures(rows: Sequence[Row], seed: int = 0) -> Figure:
-    """Everything of all items, and of each array where there are several. Intervals are drawn with `seed`."""
-    arrays = list(dict.fromkeys(row["array"] for row in rows if row["audio"] is not None))
+    """Everything of all items, and of each array where there are several, as `by_array` has them. Intervals are drawn with
+    `seed`."""
+    apart = by_array(rows)
     found: Figure = {"all": block(rows, seed)}
-    if len(arrays) > 1:
+    if len(apart) > 1:
+        # A contrast may be one of rooms: all of an array stand with its plain name, none with its measured responses.
         found["arrays"] = {
-            array: block([row for row in rows if row["array"] == array or row["audio"] is None], seed)
-            for array in arrays
+            name: block(mine, seed, [row for row in rows if row["array"] == name]) for name, mine in apart.items()
         }
     return found
 
 
-def block(rows: Sequence[Row], seed: int = 0) -> Figure:
-    """The figures of any choice of items. Beside sound, words alone count only as the control of `speaker_switch`."""
+def by_array(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Items on each array, words alone beside each. Where an array has items in simulated rooms and through measured responses
+    those are apart, as `glasses-8` and `glasses-8/measured`: pooled they would stand for neither."""
+    rooms: dict[str, set[bool]] = defaultdict(set)
+    for row in rows:
+        if row["audio"] is not None:
+            rooms[row["array"]].add(_is_measured(row))
+    return {
+        f"{array}/{MEASURED}" if measured and len(kinds) > 1 else array: [
+            row for row in rows if row["audio"] is None or (row["array"], _is_measured(row)) == (array, measured)
+        ]
+        for array, kinds in rooms.items()
+        for measured in sorted(kinds)
+    }
+
+
+def _is_measured(row: Row) -> bool:
+    return bool(row["pair"].endswith(f"@{MEASURED}"))
+
+
+def block(rows: Sequence[Row], seed: int = 0, contrasted: Sequence[Row] | None = None) -> Figure:
+    """The figures of any choice of items. Beside sound, words alone count only as the control of `speaker_switch`.
+    `contrasted`: the items whose cells are set against each other, where they are not these."""
     heard = [row for row in rows if row["audio"] is not None] or list(rows)
     found: Figure = {"counts": _counts(rows), "rates": rates(heard, seed)}
     families = {
@@ -61,7 +83,7 @@ def block(rows: Sequence[Row], seed: int = 0) -> Figure:
         "requests": rates(_of(heard, "request"), seed),
         "questions": rates(_of(heard, "question"), seed),
         "cells": cells(_of(heard, "cue"), seed),
-        "contrasts": contrasts(_of(heard, "cue"), seed),
+        "contrasts": contrasts(_of(heard if contrasted is None else contrasted, "cue"), seed),
         "voice_pairs": voice_pairs(heard, seed),
     }
     return found | {name: figure for name, figure in families.items() if figure}
@@ -185,8 +207,9 @@ def _labels(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def cells(rows: Sequence[Row], seed: int) -> Figure:
-    """Each cell by itself: the right action, and tool, mute and errors of both kinds apart. Of the cells of each condition
-    their mean, the mean of what is to act and what is to be muted (`balanced`), and the worst."""
+    """Each cell by itself: the right action, and tool, mute and errors of both kinds apart. `tool` is any tool call on the
+    trigger, right or wrong, as in `contrasts`: what a mute prevents (the right one is `tool_recall`, of `rates`). Of the cells
+    of each condition their mean, the mean of what is to act and what is to be muted (`balanced`), and the worst."""
     each: dict[str, Figure] = {}
     conditions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, group in _groups(rows, "cell").items():
@@ -239,8 +262,9 @@ def voice_pairs(rows: Sequence[Row], seed: int) -> Figure:
 
 
 def contrasts(rows: Sequence[Row], seed: int) -> list[Figure]:
-    """What changing one cue alone does: over items of one pair in two cells that differ on one axis, the change of tool and of
-    mute rate from the first cell to the second. Cells that share their sound are no contrast."""
+    """What changing one cue alone does: over items of one pair in two cells that differ on one axis, the change of tool (any
+    call) and of mute rate from the first cell to the second. Cells that share their sound are no contrast, nor are two people
+    who ask for different things (as in `grid`): there the words change with the source."""
     pairs: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         pairs[row["pair"].removesuffix(f"@{MEASURED}"), row["array"]][row["cell"]] = row
@@ -255,6 +279,7 @@ def contrasts(rows: Sequence[Row], seed: int) -> list[Figure]:
             (pair[first], pair[second])
             for pair in pairs.values()
             if first in pair and second in pair and pair[first]["audio"] != pair[second]["audio"]
+            if AXES[axis] != "source" or _asked(pair[first]) == _asked(pair[second])
         ]
         if not both:
             continue
@@ -268,6 +293,11 @@ def contrasts(rows: Sequence[Row], seed: int) -> list[Figure]:
         cue = "context" if axes[second][axis] == CONTEXT else AXES[axis]
         found.append({"cue": cue, "from": first, "to": second, **change})
     return found
+
+
+def _asked(row: Row) -> list[str]:
+    """What is asked for in an item, by whomever."""
+    return [part["text"] for part in row["said"] if part["role"] == "request"]
 
 
 def axes_of(cell: str) -> tuple[str, ...]:

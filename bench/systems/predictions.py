@@ -9,7 +9,7 @@ from typing import Any
 
 from voxgate.bench.items import Item
 from voxgate.bench.systems.outcome import Outcome
-from voxgate.bench.systems.raw import read_raw
+from voxgate.bench.systems.raw import read_raw, reading_rules
 from voxgate.device.errors import InputError
 from voxgate.models.runtime import sha256_of
 from voxgate.models.tools.schema import ToolSet
@@ -34,6 +34,7 @@ class Predictions:
             "sha256": sha256_of(path),
             "items_without": len(set(ids) - known),
             "lines_of_other_items": len(self._raw.keys() - set(ids)),
+            "read_by": reading_rules(),
         }
 
     def decide(self, item: Item) -> Outcome:

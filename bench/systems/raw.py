@@ -5,7 +5,8 @@ In this order, each step that changes something noted by its name:
 1. `thinking`: a closed block `<think>...</think>` in front is taken off.
 2. `fence`: a code fence around the whole is taken off.
 3. What the strict parser takes now is taken as it is.
-4. `mute`: `[Mute]` in any case, in quotes or with a full stop, or as the first thing before an explanation, is a mute.
+4. `mute`: `[Mute]` in any case, in quotes or with a punctuation mark, is a mute; with an explanation behind it, or once
+   anywhere in a text without a call, it is one with `prose`.
 5. `syntax`: one call in another common form is written canonically: a bare JSON object, `<tool_call>{...}</tool_call>`,
    parameters called `arguments` or `parameters`, as an object or as JSON in a string, an end tag `<|/TOOL|>` or none.
 6. `prose`: exactly one call with text around it is the call, as an agent that looks for calls would run it.
@@ -17,19 +18,28 @@ at all), and before it several calls, a call and a mute, or a call that cannot b
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
 
+from voxgate.bench.systems.cache import hash_of_code
 from voxgate.bench.systems.outcome import Act, Outcome
 from voxgate.models.tools.grammar import LONGEST_OUTPUT, MUTE, MalformedCall, Parsed, parse, render
 from voxgate.models.tools.schema import ToolSet
 
 MALFORMED = "malformed_call"
+READING = (
+    "bench/systems/raw.py", "bench/systems/values.py",
+    *(f"models/tools/{name}.py" for name in ("grammar", "schema", "tokens", "numbers", "durations", "dates")),
+)  # fmt: skip
+"""The code that an output is read by, and its parameters after it."""
 
 _THINKING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*\s*\n(.*?)\n?\s*```", re.DOTALL)
-_MUTE = re.compile(r"[\"'`*]*\[\s*mute\s*\][\"'`*]*[.!]?(?:\s|$)", re.IGNORECASE)
+_UNCLOSED = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_MUTE = re.compile(r"[\"'`*]*\[\s*mute\s*\][\"'`*]*[.!,:;]?[\"'`*]*(?:\s|$)", re.IGNORECASE)
+_ANY_MUTE = re.compile(r"\[\s*mute\s*\]", re.IGNORECASE)
 _CALL = re.compile(
     r"<\|\s*TOOL\s*\|>(?P<a>.*?)(?:<\s*/\s*\|\s*TOOL\s*\|\s*>|<\|\s*/\s*TOOL\s*\|>|$(?![\s\S]))"
     r"|<tool_call>(?P<b>.*?)(?:</tool_call>|$(?![\s\S]))",
@@ -40,6 +50,12 @@ _NAMES = ("params", "arguments", "parameters")
 
 class _Unusable(ValueError):
     """Calls that no agent could run as one."""
+
+
+@functools.cache
+def reading_rules() -> str:
+    """Hash of the rules that outputs are read by: what was read by other ones is no part of the same record."""
+    return hash_of_code(READING)
 
 
 def read_raw(raw: str, tools: ToolSet) -> Outcome:
@@ -81,9 +97,11 @@ def _canonical(text: str) -> tuple[str, list[str]]:
         return MUTE, ["mute"] if text[mute.end() :].strip() == "" else ["mute", "prose"]
     if not calls:
         if not (text.startswith(("{", "[{")) and text.endswith(("}", "]"))):
-            return text, []
+            # What is thought, to an end that never came, is no verdict yet.
+            said_once = len(_ANY_MUTE.findall(text)) == 1 and not _UNCLOSED.search(text)
+            return (MUTE, ["mute", "prose"]) if said_once else (text, [])
         return _call(text), ["syntax"]
-    if len(calls) > 1 or re.search(r"\[\s*mute\s*\]", text, re.IGNORECASE):
+    if len(calls) > 1 or _ANY_MUTE.search(text):
         raise _Unusable("several")
     (one,) = calls
     call = _call(one.group("a") or one.group("b") or "")

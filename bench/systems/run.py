@@ -81,16 +81,25 @@ def run(folder: Path, out: Path | None, options: Options) -> tuple[dict[str, Any
     out = out or Path("runs") / folder.resolve().name / _slug(options)
     if (out / "items.jsonl").exists():
         raise InputError(f"{out}: holds a set, and no record may be written into one; give another --out")
+    settings: dict[str, Any] = {
+        "benchmark": "systems",
+        "set": {"items": sha256_of(folder / "items.jsonl"), "name": folder.resolve().name},
+        "rules": RULES,
+        **{name: getattr(options, name) for name in ("system", "mode", "split", "seed", "limit", "strategy")},
+    }
     with ExitStack() as stack:
-        system = make_system(options, sessions, items, chosen, stack)
-        settings = {
-            "benchmark": "systems",
-            "set": {"items": sha256_of(folder / "items.jsonl"), "name": folder.resolve().name},
-            "rules": RULES,
-            **{name: getattr(options, name) for name in ("system", "mode", "split", "seed", "limit", "strategy")},
-            "facts": system.facts,
-        }
-        record = stack.enter_context(Record(out, settings))
+        if options.system in CUES:  # its threshold takes minutes: not for a folder that is refused
+            made: list[System] = []
+
+            def settle() -> dict[str, Any]:
+                made.append(make_system(options, sessions, items, chosen, stack))
+                return settings | {"facts": made[0].facts}
+
+            record = stack.enter_context(Record(out, settings | {"facts": sessions.facts}, settle))
+            (system,) = made
+        else:
+            system = make_system(options, sessions, items, chosen, stack)
+            record = stack.enter_context(Record(out, settings | {"facts": system.facts}))
         if (folder / "manifest.jsonl").is_file():
             record.segments_of(folder / "manifest.jsonl")
         if options.system.startswith("openai:"):

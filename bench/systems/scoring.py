@@ -24,8 +24,9 @@ from voxgate.bench.systems.outcome import Act, Outcome, Span
 from voxgate.bench.systems.values import compare, plain
 from voxgate.models.tools.grammar import MUTE
 
-RULES = 1
-"""Version of the rules above: records of different ones are not compared."""
+RULES = 2
+"""Version of the rules above: records of different ones are not compared. 2: durations behind a preposition, times against two
+references, no other leading preposition dropped."""
 ANSWER = "answer"
 TO_ASSISTANT = ("request", "question")
 TO_PERSON = ("person",)

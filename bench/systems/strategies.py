@@ -11,6 +11,8 @@ None of their prompts is used.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxgate.bench.items import Item
+from voxgate.bench.systems.cache import fingerprint, hash_of_code
 from voxgate.bench.systems.chat import UNREACHABLE, Endpoint, Message, Reply, audio_part, text_part
 from voxgate.bench.systems.evidence import hear, nearness, stretches
 from voxgate.bench.systems.gate import NOT_ENROLLED
 from voxgate.bench.systems.outcome import Outcome, Span
-from voxgate.bench.systems.prompts import ATTRIBUTE, DECIDE, LISTEN, MEASURED, instruction
-from voxgate.bench.systems.raw import read_raw
+from voxgate.bench.systems.prompts import ATTRIBUTE, DECIDE, LISTEN, MEASURED, SOURCE, instruction
+from voxgate.bench.systems.raw import read_raw, reading_rules
 from voxgate.bench.systems.sessions import NotEnrolled, Sessions
 from voxgate.calib.clips import read_clip
 from voxgate.device.errors import InputError
@@ -50,6 +53,7 @@ class ChatSystem:
 
     @property
     def facts(self) -> dict[str, Any]:
+        """An edited prompt, another way of asking or of reading makes another record."""
         return {
             "endpoint": self._endpoint.base_url,
             "model": self._endpoint.model,
@@ -57,6 +61,9 @@ class ChatSystem:
             "strategy": self._strategy,
             "mode": self._sessions.mode,
             "instruction": instruction(self._sessions.tools, self._sessions.mode),
+            "asked_by": _asked_by(self._sessions.tools),
+            "read_by": reading_rules(),
+            **({"measured_by": fingerprint()} if self._strategy == "tws" else {}),
         }
 
     def decide(self, item: Item) -> Outcome:
@@ -181,6 +188,13 @@ def spoken_stretches(speech: NDArray[np.bool_]) -> list[Span]:
         (round(int(first) * step, 3), round((int(last) + 1) * step, 3))
         for first, last in zip(firsts, lasts, strict=True)
     ]
+
+
+def _asked_by(tools: ToolSet) -> str:
+    """Hash of everything that is said to a model and of the code that says it."""
+    prompts = [instruction(tools, source) for source in sorted(SOURCE)], DECIDE, ATTRIBUTE, LISTEN, MEASURED
+    code = hash_of_code(("bench/systems/strategies.py", "bench/systems/chat.py"))
+    return hashlib.sha256(json.dumps([prompts, CHUNK_SECONDS, PAUSE_FRAMES, code]).encode()).hexdigest()
 
 
 def _system(tools: ToolSet, source: str) -> Message:

@@ -1,8 +1,8 @@
 """Whether a parameter has the value that was wanted, however it is written.
 
-Strings are compared without case, punctuation, leading articles and prepositions, in one spelling, with numbers in words read
-as numbers; times and durations that are written otherwise are the same where they mean the same. Numbers are compared as
-numbers, lists without order.
+Strings are compared without case, punctuation and leading articles, in one spelling, with numbers in words read as numbers.
+Times and durations that are written otherwise are the same where they mean the same, whatever preposition leads them. Numbers
+are compared as numbers, lists without order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from voxgate.models.tools.dates import normalise_when
 from voxgate.models.tools.durations import normalise_duration
 from voxgate.models.tools.numbers import read_number, tidy
-from voxgate.models.tools.tokens import tokenise
+from voxgate.models.tools.tokens import Tokens, tokenise
 
 AMERICAN = {
     "cancelled": "canceled", "centre": "center", "colour": "color", "favourite": "favorite", "grey": "gray",
@@ -24,9 +24,12 @@ AMERICAN = {
     "tyres": "tires", "yoghurt": "yogurt",
 }  # fmt: skip
 """Recognisers write one spelling whoever speaks: the corpus' words that have two."""
-LEADING = frozenset({"the", "a", "an", "on", "at", "for"})
-REFERENCE = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
-"""A Monday morning: any moment would do, as long as both values are read against the same one."""
+ARTICLES = frozenset({"the", "a", "an"})
+PREPOSITIONS = frozenset({"on", "at", "for"})
+"""Dropped in front of a duration; what reads times drops those itself. In front of anything else they mean something."""
+REFERENCES = (datetime(2026, 1, 5, 9, 0, tzinfo=UTC), datetime(2026, 1, 15, 16, 30, tzinfo=UTC))
+"""A Monday morning and the Thursday afternoon of another week: two times that only happen to be the same (tomorrow and on
+Tuesday, in an hour and at ten) are so against one of them at most."""
 
 
 def plain(text: str) -> str:
@@ -42,7 +45,7 @@ def plain(text: str) -> str:
         else:
             words += [str(tidy(number.value)), number.unit] if number.unit else [str(tidy(number.value))]
             at = number.end
-    while len(words) > 1 and words[0] in LEADING:
+    while len(words) > 1 and words[0] in ARTICLES:
         words.pop(0)
     return " ".join(words)
 
@@ -79,7 +82,14 @@ def _same_members(wanted: list[Any], got: list[Any]) -> bool:
 
 
 def _same_meaning(wanted: str, got: str) -> bool:
+    """Whether both are times, or both durations, and the same."""
     one, other = tokenise(wanted), tokenise(got)
-    times = normalise_when(one, REFERENCE), normalise_when(other, REFERENCE)
-    lengths = normalise_duration(one), normalise_duration(other)
-    return any(first is not None and first == second for first, second in (times, lengths))
+    length = _length(one)
+    return (length is not None and length == _length(other)) or all(
+        (time := normalise_when(one, reference)) is not None and time == normalise_when(other, reference)
+        for reference in REFERENCES
+    )
+
+
+def _length(tokens: Tokens) -> str | None:
+    return normalise_duration(tokens[1:] if len(tokens) > 1 and tokens[0].norm in PREPOSITIONS else tokens)
