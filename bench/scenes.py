@@ -7,6 +7,7 @@ are kept as they are.
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxgate.calib.near_scenes import through
+from voxgate.device.blocks import SourceFault
 from voxgate.device.errors import InputError
+from voxgate.device.files import FileSource
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import FRAME, RATE
 
@@ -26,6 +29,8 @@ TEST_NOISES = ("noisex",)
 """Folders of backgrounds that nothing was trained or calibrated on: the only ones that figures of what ships may rest on."""
 MOUTH = "mouth"
 NOISE_SECONDS = 20
+BLOCK_SECONDS = 60.0
+"""Sound read at once from a file."""
 REFERENCE = 3
 """Microphone of the glasses at which levels are set: one of the two nearest the mouth."""
 
@@ -36,19 +41,31 @@ def generator_for(*names: object) -> np.random.Generator:
 
 
 def read_sound(path: Path) -> Floats:
-    """A sound file at 16 kHz, (n, channels), resampled once where it is not. Raises InputError when it is not there."""
-    import soundfile
+    """A sound file at 16 kHz, (n, channels), resampled once where it is not. Raises InputError for what `FileSource` refuses (a
+    file that is missing, empty, truncated or no sound) and for sound that cannot be decoded to its end."""
     import soxr
 
-    try:
-        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    except (OSError, soundfile.LibsndfileError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); is --data the folder with the recordings?") from error
+    blocks = []
+    with contextlib.closing(FileSource(path, BLOCK_SECONDS)) as source:
+        rate = source.rate
+        for block in source.blocks():
+            if isinstance(block, SourceFault):
+                raise InputError(f"{block.message}: copy or record it again")
+            blocks.append(block.samples)
+    samples = np.concatenate(blocks)
     if rate != RATE:
         # Responses begin and end at full value here and there: room on both sides keeps the filter's ringing inside.
         padding = np.zeros((rate // 100, samples.shape[1]), np.float32)
         samples = soxr.resample(np.concatenate((padding, samples, padding)), rate, RATE, quality="VHQ")
     return np.ascontiguousarray(samples, np.float32)
+
+
+def responses_folder(data: Path, option: str = "--data") -> Path:
+    """Where measured responses are: `data` itself or `glasses-rir` in it. Raises InputError naming the option."""
+    folder = data if (data / "anechoic").is_dir() else data / "glasses-rir"
+    if not (folder / "anechoic").is_dir():
+        raise InputError(f"{folder}: no measured responses here; give the folder that holds glasses-rir as {option}")
+    return folder
 
 
 class Responses:
@@ -61,9 +78,7 @@ class Responses:
     _ROOM_FILES: ClassVar = {MOUTH: "mouthSimulator", "left": "leftLsp", "center": "centerLsp", "right": "rightLsp"}
 
     def __init__(self, data: Path) -> None:
-        folder = data if (data / "anechoic").is_dir() else data / "glasses-rir"
-        if not (folder / "anechoic").is_dir():
-            raise InputError(f"{folder}: no measured responses here; give the folder that holds glasses-rir as --data")
+        folder = responses_folder(data)
         self._files: dict[tuple[str, str], Path] = {
             ("anechoic", MOUTH): folder / "anechoic" / "mouth_nearfield_atf.wav"
         }
@@ -77,6 +92,11 @@ class Responses:
             for position, name in self._ROOM_FILES.items():
                 self._files[room.name, position] = room / f"{name}.wav"
         self._loaded: dict[tuple[str, str], Floats] = {}
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that they are read from, in the order of their paths."""
+        return sorted(self._files.values())
 
     def positions(self, acoustics: str, far: bool = True) -> list[str]:
         """Positions of other talkers (`far`) or of the mouth."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +25,12 @@ from tests.conftest import Outcome
 from tests.set_material import PEOPLE, RATE, content, measure, record
 from voxgate.bench import corpus
 from voxgate.bench.items import Item, read_items
+from voxgate.bench.record import locked
+from voxgate.bench.sets import build as building
 from voxgate.bench.sets import cues, rooms, vgbench
 from voxgate.bench.sets.build import Options, build, of_split
 from voxgate.bench.sets.cases import Part, draw_voices
+from voxgate.bench.sets.executor import check_address
 from voxgate.bench.sets.rooms import ARRAYS, LEAD, RoomSpec
 from voxgate.bench.sets.vgbench import Pools
 from voxgate.bench.sets.voices import DEFAULT_VOICES, Voice, _parse_one, close, parse_voices, speak
@@ -264,6 +270,178 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(material: Path, built
     assert content(out) == content(built)
 
 
+@pytest.fixture
+def unfinished(
+    material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Path:
+    """A build that was interrupted when its jobs were all done."""
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(building, "_finish", interrupted)
+        build("vgbench", tmp_path / "unfinished", options(material))
+    return tmp_path / "unfinished"
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_is_damaged_of_an_unfinished_build_is_made_again(
+    material: Path, built: Path, unfinished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    markers = sorted((unfinished / "work" / "done").glob("*.json"))
+    sounds = [unfinished / next(iter(json.loads(path.read_text())["files"])) for path in markers]
+    for marker, text in zip(markers, (markers[0].read_text()[:99], "", "[]"), strict=False):
+        marker.write_text(text)
+    sounds[3].unlink()
+    sounds[4].write_bytes(sounds[4].read_bytes()[:-1])
+    assert len(markers) > 5
+    build("vgbench", unfinished, options(material))
+    assert f"{len(markers) - 5} of {len(markers)} are there already" in capsys.readouterr().err
+    assert content(unfinished) == content(built)
+
+
+def test_a_damaged_room_is_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyroomacoustics")
+    monkeypatch.setattr(rooms, "MOST_REFLECTIONS", 1)
+    case = replace(vgbench.plan(POOLS)[0], rooms=(RoomSpec("room-0", 0, "desk"),))
+    building._make_rooms(tmp_path, [case], Options(processes=1))
+    made = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for path, damaged in zip(made, (b"", made[next(iter(made))][:5000]), strict=True):
+        path.write_bytes(damaged)
+    building._make_rooms(tmp_path, [case], Options(processes=1))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == made
+
+
+def test_speech_that_was_cut_off_is_spoken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voxgate.bench.sets.voices._raw", lambda *_: np.sin(np.arange(RATE) / 9).astype(np.float32))
+    said = speak(NEW[0], "hello", "x", tmp_path)
+    (path,) = tmp_path.iterdir()
+    for whole in (path.read_bytes(), b""):
+        path.write_bytes(whole[:200])
+        np.testing.assert_array_equal(speak(NEW[0], "hello", "x", tmp_path), said)
+    monkeypatch.setattr(np, "save", full)
+    path.unlink()
+    np.testing.assert_array_equal(speak(NEW[0], "hello", "x", tmp_path), said)
+    assert not list(tmp_path.iterdir())
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_set_is_complete_only_with_all_its_files(material: Path, built: Path, tmp_path: Path) -> None:
+    facts = json.loads((built / "set.json").read_text())
+    for name in ("items", "manifest"):
+        assert facts[f"{name}_sha256"] == hashlib.sha256((built / f"{name}.jsonl").read_bytes()).hexdigest()
+    out = shutil.copytree(built, tmp_path / "out")
+    sound = next((out / "audio").rglob("*.wav"))
+    damages: list[tuple[Path, Any, str]] = [
+        (out / "set.json", lambda whole: whole[:500], r"set\.json: damaged; delete .* or give another --out"),
+        (out / "set.json", lambda whole: b"{}", r"set\.json: damaged"),
+        (out / "set.json", lambda whole: b"[]", r"set\.json: damaged"),
+        (out / "items.jsonl", lambda whole: whole[:-2], r"items\.jsonl: not as it was made"),
+        (out / "manifest.jsonl", lambda whole: whole.replace(b"near", b"far"), r"manifest\.jsonl: not as it was made"),
+        (out / "manifest.jsonl", None, r"manifest\.jsonl: cannot be read \(No such file"),
+        (sound, None, rf"{sound.name}: cannot be read \(No such file"),
+        (sound, lambda whole: whole[:-2], "bytes of sound, .* bench check .* tells which"),
+    ]
+    for path, damage, told in damages:
+        whole = path.read_bytes()
+        path.unlink() if damage is None else path.write_bytes(damage(whole))
+        with pytest.raises(InputError, match=told):
+            build("vgbench", out, options(material))
+        path.write_bytes(whole)
+    earlier = {name: value for name, value in facts.items() if not name.endswith("_sha256")}
+    (out / "set.json").write_text(json.dumps(earlier))
+    assert build("vgbench", out, options(material)) == earlier
+
+
+def test_two_builds_never_write_into_one_folder(material: Path, tmp_path: Path) -> None:
+    with locked(tmp_path / "out"), pytest.raises(InputError, match="another run is writing here"):
+        build("vgbench", tmp_path / "out", options(material))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".lock"]
+
+
+def test_a_full_disk_is_told_with_its_path_and_leaves_no_half_of_a_file(
+    material: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def until_full(path: Path, whole: bytes) -> int:
+        if path.name.endswith(".wav.part"):
+            write(path, whole[:9])
+            full()
+        return write(path, whole)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", until_full)
+        with pytest.raises(InputError, match=r"\.wav: cannot be written \(No space left on device\); make room"):
+            build("vgbench", tmp_path, options(material))
+    assert not list(tmp_path.rglob("*.part"))
+    build("vgbench", tmp_path, options(material))
+    assert content(tmp_path) == content(built)
+
+
+def test_an_interruption_is_answered_at_once(unfinished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert capsys.readouterr().err.endswith(
+        "stopping when the jobs under way have ended; the same call goes on from there\n"
+    )
+
+
+def test_other_sounds_of_the_same_size_are_another_set(material: Path, built: Path) -> None:
+    facts = json.loads((built / "settings.json").read_text())
+    used = building._recordings(building._planned("vgbench", options(material))[1])[0]
+    for path in (used, material / "responses" / "office" / "leftLsp.wav"):
+        whole = path.read_bytes()
+        try:
+            path.write_bytes(whole[:8000] + bytes(60) + whole[8060:])
+            with pytest.raises(InputError, match="other settings"):
+                build("vgbench", built, options(material))
+        finally:
+            path.write_bytes(whole)
+    unused = material / "voices" / "ana" / "other.wav"
+    whole = unused.read_bytes()
+    unused.write_bytes(whole + bytes(2))
+    assert build("vgbench", built, options(material))["settings"] == facts
+    unused.write_bytes(whole)
+
+
+def test_a_call_goes_on_once_what_it_lacked_is_recorded(material: Path, tmp_path: Path) -> None:
+    people = tmp_path / "people"
+    shutil.copytree(material / "voices", people)
+    wanted = next(path for path in sorted(people.rglob("enrol*.wav")))
+    wanted.rename(tmp_path / "away.wav")
+    asked = replace(options(material), voices=str(people))
+    with pytest.raises(InputError, match=rf"{wanted.name}: missing; .*texts\.tsv says what to record$"):
+        build("vgbench", tmp_path / "out", asked)
+    (tmp_path / "away.wav").rename(wanted)
+    assert build("vgbench", tmp_path / "out", asked)["faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:300]), "truncated"),
+        (lambda path: path.write_bytes(b""), "empty"),
+        (lambda path: path.write_bytes(b"no sound at all"), "not audio"),
+        (lambda path: soundfile.write(path, np.ones(100) * 0.1, RATE), r"0\.006 s, too short"),
+    ],
+)
+def test_recordings_that_hold_nothing_are_refused_by_name(
+    material: Path, tmp_path: Path, damage: Callable[[Path], object], told: str
+) -> None:
+    for option, kept in (("voices", options(material)), ("responses", options(material))):
+        shutil.copytree(material / option, tmp_path / option)
+        changed = [path for path in sorted((tmp_path / option).rglob("*.wav")) if path.name != "other.wav"]
+        for path in changed:
+            damage(path)
+        if option == "responses" and "short" in told:
+            continue
+        asked = replace(kept, **{option: str(tmp_path / option) if option == "voices" else tmp_path / option})
+        with pytest.raises(InputError, match=rf"^--{option}: {tmp_path / option}.*\.wav: .*{told}"):
+            build("vgbench", tmp_path / f"out-{option}", asked)
+
+
 def test_a_cluster_makes_the_same_bytes(material: Path, built: Path, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
@@ -282,6 +460,15 @@ def test_a_scheduler_that_is_not_there_is_an_input_error(
         build("vgbench", tmp_path / "out", replace(options(material), executor="tcp://127.0.0.1:9"))
 
 
+@pytest.mark.parametrize("address", ["nonsense", "", "foo://x:1", "tcp://x", "x:0", "x:99999", "tcp://x:1/y", "a b:1"])
+def test_what_is_no_address_is_refused_before_anything_is_made(material: Path, tmp_path: Path, address: str) -> None:
+    with pytest.raises(InputError, match=rf"^--executor '{address}': no address; .*tcp://host:8786"):
+        build("vgbench", tmp_path / "out", replace(options(material), executor=address))
+    assert not (tmp_path / "out").exists()
+    for good in ("tcp://10.0.0.1:8786", "tls://host.example:1", "localhost:8786", "tcp://[::1]:8786"):
+        check_address(good)
+
+
 def test_the_program_builds_and_checks(
     voxgate: Callable[..., Outcome], material: Path, built: Path, tmp_path: Path
 ) -> None:
@@ -295,6 +482,8 @@ def test_the_program_builds_and_checks(
     for wrong in (
         ("nothing", "--out", tmp_path / "new", *arguments),
         ("vgbench", "--out", tmp_path, *arguments),
+        ("vgbench", "--out", tmp_path / "file", *arguments),
+        ("vgbench", "--out", tmp_path / "file" / "below", *arguments),
         ("vgbench", "--out", tmp_path / "new", *arguments, "--arrays", "sofa-3"),
         ("vgbench", "--out", tmp_path / "new", *arguments, "--conditions", "plain"),
         ("cues", "--out", tmp_path / "new", *arguments, "--conditions", "plain,snow"),
@@ -305,6 +494,12 @@ def test_the_program_builds_and_checks(
     ):
         refused = voxgate("bench", "build", *wrong)
         assert refused.status == 2 and refused.err.count("\n") == 1, refused.err
+    for told, wrong in (
+        ("file: is a file; give a new", ("vgbench", "--out", tmp_path / "file", *arguments)),
+        ("glasses-rir as --responses", ("vgbench", "--out", tmp_path / "new", "--responses", tmp_path / "gone")),
+        ("grid needs --data, the folder", ("grid", "--out", tmp_path / "new")),
+    ):
+        assert told in voxgate("bench", "build", *wrong).err
     missing = voxgate("bench", "check", tmp_path)
     assert missing.status == 2 and "no benchmark set" in missing.err
 

@@ -1,18 +1,21 @@
 """Builds a set: rooms, then enrolments and cases, each a job of its own that leaves its files whole or not at all.
 
 An interrupted build goes on where it stopped, and ends with the same bytes as one that was not. `work/` in the set's folder
-holds what was made so far (rooms, speech, finished jobs) and goes when the set is complete.
+holds what was made so far (rooms, speech, finished jobs) and goes when the set is complete. What is damaged or gone of it is
+made again. The folder is locked from beginning to end.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import shutil
 import sys
 import time
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,22 @@ from typing import Any
 from voxgate.bench import commands, corpus
 from voxgate.bench.inputs import inputs_of
 from voxgate.bench.items import ALL, SPLITS, TOOLS_FILE, in_split
-from voxgate.bench.record import Progress, git_commit, versions
+from voxgate.bench.record import Progress, git_commit, locked, versions
+from voxgate.bench.scenes import Responses, responses_folder
 from voxgate.bench.sets import cues, grid, vgbench
 from voxgate.bench.sets.cases import Case, Enrolment
 from voxgate.bench.sets.check import by_file, file_faults
-from voxgate.bench.sets.executor import run_all
+from voxgate.bench.sets.executor import check_address, run_all
+from voxgate.bench.sets.folder import (
+    TEXTS_FILE,
+    check_folder,
+    complete,
+    done_job,
+    refuse_other,
+    write,
+    write_json,
+    writing,
+)
 from voxgate.bench.sets.render import Rendered, Settings, render_case, render_enrolment
 from voxgate.bench.sets.rooms import (
     ARRAYS,
@@ -36,9 +50,9 @@ from voxgate.bench.sets.rooms import (
     simulated_bytes,
 )
 from voxgate.bench.sets.vgbench import Pools
-from voxgate.bench.sets.voices import Voice, parse_voices, recording
+from voxgate.bench.sets.voices import Voice, check_recording, parse_voices, recording
 from voxgate.device.errors import InputError
-from voxgate.models.runtime import write_json
+from voxgate.models.runtime import sha256_of
 
 SETS = {"vgbench": vgbench.plan, "cues": cues.plan}
 GRID = "grid"
@@ -72,30 +86,58 @@ class Options:
 
 def build(name: str, out: Path, options: Options) -> dict[str, Any]:
     """Build a set into `out`, or go on with it; returns what `set.json` holds. Raises InputError for bad options, a
-    recording that is missing, a folder with another set, or a scheduler out of reach."""
+    recording that is missing or damaged, a folder with another or a damaged set or that another build is writing to, a disk
+    that is full, or a scheduler out of reach."""
     began = time.monotonic()
+    if options.executor is not None:
+        check_address(options.executor)
     arrays = _arrays(name, options)
     voices, cases = _planned(name, options)
     cases = of_split(cases, options.split)
-    settings = _settings(name, options, voices, arrays)
-    out.mkdir(parents=True, exist_ok=True)
-    _claim(out, settings)
-    if (out / "set.json").is_file():
-        print(f"{out}: complete already; check it with voxgate bench check", file=sys.stderr)
-        shutil.rmtree(out / "work", ignore_errors=True)  # where the last call ended just before it did so
-        facts: dict[str, Any] = json.loads((out / "set.json").read_text(encoding="utf-8"))
-        return facts
+    check_folder(out)
+    with locked(out):
+        settings = _settings(name, options, voices, arrays)
+        refuse_other(out, settings, sounds=False)  # first, as other settings want other recordings
+        _check_recordings(out, cases, "--data" if name == GRID else "--voices")
+        for path in Responses(options.responses).files if options.responses is not None else ():
+            check_recording(path, "--responses", 0.0)
+        settings |= _sounds(name, options, cases)
+        refuse_other(out, settings)
+        if not (out / "settings.json").is_file():
+            write_json(out / "settings.json", settings)
+        if (out / "set.json").is_file():
+            facts = complete(out)
+            print(f"{out}: complete already; check it with voxgate bench check", file=sys.stderr)
+            shutil.rmtree(out / "work", ignore_errors=True)  # where the last call ended just before it did so
+            return facts
+        try:
+            return _built(name, out, options, settings, voices, cases, arrays, began)
+        except KeyboardInterrupt:
+            print("stopping when the jobs under way have ended; the same call goes on from there", file=sys.stderr)
+            raise
+
+
+def _built(
+    name: str,
+    out: Path,
+    options: Options,
+    settings: dict[str, Any],
+    voices: Sequence[Voice],
+    cases: list[Case],
+    arrays: tuple[str, ...],
+    began: float,
+) -> dict[str, Any]:
     if name == GRID:
-        shutil.copyfile(commands.TOOLS, out / TOOLS_FILE)
+        write(out / TOOLS_FILE, commands.TOOLS.read_bytes())
     _write_texts(out, cases)
-    _check_recordings(out, cases)
     work = out / "work"
     for folder in ("rooms", "speech", "done"):
-        (work / folder).mkdir(parents=True, exist_ok=True)
+        with writing(work / folder):
+            (work / folder).mkdir(parents=True, exist_ok=True)
     rendering = Settings(options.seed, arrays, str(work.resolve()))
     _make_rooms(work / "rooms", cases, options)
     jobs = _jobs(cases, rendering)
-    missing = [name for name in jobs if not (work / "done" / f"{name}.json").is_file()]
+    missing = [job for job in jobs if done_job(out, job) is None]
     progress = Progress("rendered", len(missing))
     if len(missing) < len(jobs):
         print(f"{len(jobs) - len(missing)} of {len(jobs)} are there already", file=sys.stderr)
@@ -138,7 +180,10 @@ def _planned(name: str, options: Options) -> tuple[tuple[Voice, ...], list[Case]
         )
         for number in range(options.rooms)
     )
-    measured = tuple(measured_specs(options.responses, options.seed)) if options.responses is not None else ()
+    measured: tuple[RoomSpec, ...] = ()
+    if options.responses is not None:
+        responses_folder(options.responses, "--responses")
+        measured = tuple(measured_specs(options.responses, options.seed))
     if not rooms and not measured:
         raise InputError("--rooms 0: nowhere to speak; give rooms, or measured responses as --responses")
     pools = Pools(voices, rooms, measured, options.seed, options.limit, options.conditions)
@@ -167,23 +212,16 @@ def _planned_grid(options: Options) -> tuple[tuple[Voice, ...], list[Case]]:
     if options.voices is not None or options.responses is not None:
         raise InputError("--voices and --responses: the people and rooms of grid are those in --data")
     if options.data is None or not all((options.data / need).exists() for need in grid.NEEDS):
-        raise InputError(f"--data {options.data}: grid needs the folder that holds {', '.join(grid.NEEDS)}")
+        given = f"--data {options.data}: grid needs" if options.data is not None else "grid needs --data,"
+        raise InputError(f"{given} the folder that holds {', '.join(grid.NEEDS)}")
     voices = grid.people(options.data)
     return voices, grid.plan(options.data, voices, options.seed, options.items, options.limit)
 
 
 def _settings(name: str, options: Options, voices: Sequence[Voice], arrays: tuple[str, ...]) -> dict[str, Any]:
+    """All but `SOUNDS`."""
     texts = inputs_of(corpus.FOLDER, tuple(sorted(path.name for path in corpus.FOLDER.glob("*.jsonl"))), ())
-    folders = {str(Path(voice.folder).parent) for voice in voices if voice.folder is not None}
-    own: dict[str, Any] = {
-        "rooms": options.rooms,
-        "responses": {options.responses.name: _content(options.responses)} if options.responses is not None else None,
-        "texts": texts["recordings"],
-        **({"recordings": {Path(each).name: _content(Path(each)) for each in sorted(folders)}} if folders else {}),
-    }
-    if name == GRID:
-        assert options.data is not None
-        own = {"recordings": inputs_of(options.data, grid.NEEDS, ())["recordings"]}
+    own = {"rooms": options.rooms, "texts": texts["recordings"]} if name != GRID else {}
     return {
         "set": name,
         "version": VERSION,
@@ -198,24 +236,29 @@ def _settings(name: str, options: Options, voices: Sequence[Voice], arrays: tupl
     }
 
 
-def _content(folder: Path) -> str:
-    """What is known of a folder of sounds: their names and sizes."""
-    return inputs_of(folder.parent, (folder.name,), ())["recordings"][folder.name]
+def _sounds(name: str, options: Options, cases: Sequence[Case]) -> dict[str, Any]:
+    """The settings of `SOUNDS`: hashes of what the recordings and responses hold that the cases are made of; of `grid` those of
+    names and sizes."""
+    if name == GRID:
+        assert options.data is not None
+        return {"recordings": inputs_of(options.data, grid.NEEDS, ())["recordings"]}
+    folders: dict[str, list[Path]] = {}
+    for path in _recordings(cases):
+        folders.setdefault(path.parent.parent.name, []).append(path)
+    given = options.responses
+    return {
+        "responses": {given.name: _content(Responses(given).files)} if given is not None else None,
+        **({"recordings": {each: _content(folders[each]) for each in sorted(folders)}} if folders else {}),
+    }
 
 
-def _claim(out: Path, settings: dict[str, Any]) -> None:
-    marker = out / "settings.json"
-    if marker.is_file():
-        try:
-            same = json.loads(marker.read_text(encoding="utf-8")) == settings
-        except ValueError:
-            same = False
-        if not same:
-            raise InputError(f"{out}: holds a set with other settings; give another --out or delete it")
-    elif any(out.iterdir()):
-        raise InputError(f"{out}: not empty, and no set; give a new or empty folder as --out")
-    else:
-        write_json(marker, settings)
+def _content(paths: Iterable[Path]) -> str:
+    """Hash of what sounds hold, in their folders."""
+    try:
+        rows = sorted(f"{path.parent.name}/{path.name} {sha256_of(path)}" for path in paths)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); copy it again") from error
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 def _write_texts(out: Path, cases: Sequence[Case]) -> None:
@@ -226,10 +269,11 @@ def _write_texts(out: Path, cases: Sequence[Case]) -> None:
             parts = asked.scene.parts if asked.scene is not None else ()
             texts |= {part.text_id: part.ends or part.text for part in parts}
     lines = [f"{name}\t{text}\n" for name, text in texts.items()]
-    (out / "texts.tsv").write_text("".join(lines), encoding="utf-8")
+    write(out / TEXTS_FILE, "".join(lines).encode())
 
 
-def _check_recordings(out: Path, cases: Sequence[Case]) -> None:
+def _recordings(cases: Sequence[Case]) -> list[Path]:
+    """The recordings that cases are made of."""
     wanted: dict[Path, None] = {}
     for case in cases:
         said = [(part.voice, part.text_id) for asked in case.asked if asked.scene for part in asked.scene.parts]
@@ -237,18 +281,38 @@ def _check_recordings(out: Path, cases: Sequence[Case]) -> None:
         for voice, name in said:
             if voice.folder is not None:
                 wanted[recording(voice, name)] = None
+    return list(wanted)
+
+
+def _check_recordings(out: Path, cases: Sequence[Case], option: str) -> None:
+    wanted = _recordings(cases)
     missing = [path for path in wanted if not path.is_file()]
     if missing:
-        raise InputError(f"{missing[0]}: missing, and {len(missing) - 1} more; {out / 'texts.tsv'} says what to record")
+        remedy = "put it back or give another --out"
+        if not (out / "settings.json").is_file():
+            _write_texts(out, cases)
+            remedy = f"{out / TEXTS_FILE} says what to record"
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InputError(f"{missing[0]}: missing{more}; {remedy}")
+    for path in wanted:
+        check_recording(path, option)
 
 
 def _make_rooms(folder: Path, cases: Sequence[Case], options: Options) -> None:
     specs = _specs(cases)
-    missing = [spec for spec in specs if not (folder / f"{spec.key}.npz").is_file()]
+    missing = [spec for spec in specs if not _whole(spec, folder / f"{spec.key}.npz")]
     progress = Progress("rooms", len(missing))
     for number, content in run_all(simulated_bytes, [(spec,) for spec in missing], options.executor, options.processes):
-        _write(folder / f"{missing[number].key}.npz", content)
+        write(folder / f"{missing[number].key}.npz", content)
         progress.step()
+
+
+def _whole(spec: RoomSpec, path: Path) -> bool:
+    try:
+        from_bytes(spec, path.read_bytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return False
+    return True
 
 
 def _specs(cases: Sequence[Case]) -> list[RoomSpec]:
@@ -286,16 +350,11 @@ def _render(what: Case | Enrolment, spec: RoomSpec | None, rendering: Settings) 
 def _keep(out: Path, marker: Path, rendered: Rendered, faults: list[str]) -> None:
     for name, content in rendered.files.items():
         path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, content)
-    size = sum(map(len, rendered.files.values()))
-    write_json(marker, {"items": rendered.items, "segments": rendered.segments, "faults": faults, "bytes": size})
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, content)
+    files = {name: len(content) for name, content in rendered.files.items()}
+    write_json(marker, {"items": rendered.items, "segments": rendered.segments, "faults": faults, "files": files})
 
 
 def _finish(
@@ -307,13 +366,18 @@ def _finish(
     faults: list[str] = []
     size = 0
     for job in jobs:
-        done = json.loads((out / "work" / "done" / f"{job}.json").read_text(encoding="utf-8"))
+        done = done_job(out, job)
+        if done is None:
+            raise InputError(f"{out}: files of {job} were lost since they were made; the same call makes them again")
         items += done["items"]
         segments += done["segments"]
         faults += done["faults"]
-        size += done["bytes"]
-    for path, rows in ((out / "manifest.jsonl", segments), (out / "items.jsonl", items)):
-        _write(path, "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode())
+        size += sum(done["files"].values())
+    hashes = {}
+    for what, rows in (("items", items), ("manifest", segments)):
+        content = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows).encode()
+        write(out / f"{what}.jsonl", content)
+        hashes[f"{what}_sha256"] = hashlib.sha256(content).hexdigest()
     rooms = {}
     for spec in _specs(cases):
         room = from_bytes(spec, (out / "work" / "rooms" / f"{spec.key}.npz").read_bytes())
@@ -326,6 +390,7 @@ def _finish(
         "counts": _counts(items, segments),
         "faults": faults,
         "bytes": size,
+        **hashes,
         "splits": _splits(name, cases),
         "voices": [{"name": v.name, "engine": v.engine, "sources": v.sources, "held": v.held} for v in voices],
         "rooms": rooms,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -16,6 +17,7 @@ from voxgate.device.errors import InputError, VoxgateError
 WAITING_A_PROCESS = 2
 """Jobs handed out for every process: results are large, so that no more of them lie about."""
 CONNECT_SECONDS = 10
+_ADDRESS = re.compile(r"((tcp|tls)://)?(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(?P<port>[0-9]{1,5})")
 
 Result = TypeVar("Result")
 
@@ -54,9 +56,17 @@ def run_all(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def check_address(address: str) -> None:
+    """Raises InputError for what is no scheduler's address: Dask's client takes anything, and ends in a traceback."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found["port"]) < 2**16:
+        raise InputError(f"--executor {address!r}: no address; give that of a Dask scheduler, such as tcp://host:8786")
+
+
 def _on_cluster(
     function: Callable[..., Result], jobs: Sequence[tuple[Any, ...]], address: str
 ) -> Iterator[tuple[int, Result]]:
+    check_address(address)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ModuleNotFoundError as error:

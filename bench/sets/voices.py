@@ -9,6 +9,7 @@ and NAME@1.12 is that voice with a vocal tract and pitch 1.12 times as high, at 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -25,6 +26,7 @@ from voxgate.bench import voices as synthesis
 from voxgate.bench.scenes import read_sound
 from voxgate.bench.speaker_material import TRAINING_STYLES
 from voxgate.device.errors import InputError
+from voxgate.device.files import FileSource
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE
 from voxgate.models.words.align import Aligner
@@ -51,6 +53,8 @@ PROGRAMS = {
     "flite": lambda variant, path, text: ["-voice", variant or "slt", "-t", text, "-o", path],
 }
 
+LEAST_SECONDS = 0.2
+"""Of a recording: the shortest word is longer."""
 RMS_DBFS = -26.0
 CREST_DB = 14.0
 """Peaks of dry speech are bent to at most so much above its RMS, so that -20 dBFS fits into a file in any room."""
@@ -144,17 +148,28 @@ def speak(voice: Voice, text: str, text_id: str, cache: Path | None = None, ends
     if cache is not None and cache.is_dir() and voice.engine != "recordings":
         key = [voice.name, text, RMS_DBFS, CREST_DB]
         path = cache / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.npy"
-        if path.is_file():
-            return np.asarray(np.load(path), np.float32)
+        with contextlib.suppress(OSError, ValueError, EOFError):  # not there, or cut off: it is made again
+            return np.asarray(np.load(path, allow_pickle=False), np.float32)
     samples = _raw(voice, text, text_id)
     if ends is not None:
         samples = _last_words(samples, ends, len(text.split()), f"voice {voice.name}, {text_id}")
     samples = finished(samples, f"voice {voice.name}, {text!r}")
     if path is not None:
-        with tempfile.NamedTemporaryFile(dir=cache, suffix=".part", delete=False) as file:
-            np.save(file, samples)
-        Path(file.name).replace(path)
+        _cached(path, samples)
     return samples
+
+
+def _cached(path: Path, samples: Floats) -> None:
+    """Keep samples, if there is room: they only save time."""
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+            temporary = Path(file.name)
+            np.save(file, samples)
+        temporary.replace(path)
+    except OSError:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _raw(voice: Voice, text: str, text_id: str) -> Floats:
@@ -180,6 +195,17 @@ def recording(voice: Voice, text_id: str) -> Path:
     path = Path(voice.folder or "") / f"{text_id}.wav"
     flac = path.with_suffix(".flac")
     return flac if flac.is_file() and not path.is_file() else path
+
+
+def check_recording(path: Path, option: str, least_seconds: float = LEAST_SECONDS) -> None:
+    """Raises InputError, with option and file, for a recording that is truncated, no sound or too short."""
+    try:
+        with contextlib.closing(FileSource(path)) as source:
+            seconds = source.seconds
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from error
+    if seconds < least_seconds:
+        raise InputError(f"{option}: {path}: {seconds:.3f} s, too short to say anything: record it again")
 
 
 @functools.cache
