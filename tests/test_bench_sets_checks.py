@@ -21,9 +21,11 @@ from voxgate.bench.sets.edges import FEATURES, Told, edge_features, told_by_edge
 from voxgate.bench.sets.render import Settings, pcm_hash, render_case, wav_bytes
 from voxgate.bench.sets.rooms import OTHER_FAR, WEARER, measured_specs
 from voxgate.bench.sets.voices import Voice
+from voxgate.models.tools.grammar import render
 
 pytest.importorskip("scipy")
 PAIRS = 16
+DOOR = render("tool", "unlock_door", {"door": "front door"})
 Pcm = NDArray[np.int16]
 
 
@@ -51,10 +53,10 @@ def pair(material: Path, number: int, low_pass: tuple[float, int] | None = None)
             "",
             target,
             "unlock_door",
-            {"door": "door"},
+            {"door": "front door"},
             Scene((context, last), 30.0 + number / 4),
         )
-        for name, target, last in (("single", "tool", near), ("switch", "[Mute]", far))
+        for name, target, last in (("single", DOOR, near), ("switch", "[Mute]", far))
     )
     return Case(f"case-{number:02d}", "line", wearer, (specs[number % len(specs)],), (), asked), Settings(
         0, ("glasses-8",)
@@ -272,6 +274,7 @@ def test_a_set_with_a_damaged_file_fails_its_check(material: Path, tmp_path: Pat
     lines = {"items.jsonl": [line | {"enrolment": []} for line in found.items], "manifest.jsonl": found.segments}
     for name, rows in lines.items():
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "set.json").write_text("{}")
     assert check_set(tmp_path)["faults"] == []
     first, second = (tmp_path / name for name in found.files)
     spoilt = bytearray(first.read_bytes())

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from tests.bench_set import call, make_set
-from voxgate.bench.items import Item, read_items
+from voxgate.bench.items import Item, in_split, read_items
 from voxgate.bench.systems import evidence, extraction, sessions
 from voxgate.bench.systems.baselines import SpeakerCue
 from voxgate.bench.systems.cache import CODE, ROOT, WHEELS, EvidenceCache, fingerprint
-from voxgate.bench.systems.run import in_split, limited
+from voxgate.bench.systems.run import limited
 from voxgate.bench.systems.sessions import Sessions
 from voxgate.bench.systems.thresholds import best_threshold
 from voxgate.models.runtime import WEIGHTS
@@ -207,17 +207,21 @@ def about(identity: str, pair: str = "", held: tuple[str, ...] = (), **changes: 
     return replace(Item(identity, *values), held=held, **changes)
 
 
+def splits(item: Item, split: str) -> bool:
+    return in_split(item.held, item.audio is not None, item.tool, split)
+
+
 def test_a_split_is_what_is_held_out() -> None:
     everything, known = about("e", held=ALL_AXES), about("k")
-    assert in_split(everything, "held-out-everything") and not in_split(known, "held-out-everything")
+    assert splits(everything, "held-out-everything") and not splits(known, "held-out-everything")
     for axis in ALL_AXES:
         rest = tuple(each for each in ALL_AXES if each != axis)
-        assert in_split(about("r", held=(axis,)), axis) and not in_split(about("r", held=rest), axis)
-        assert not in_split(about("r", held=rest), "held-out-everything")
-    assert in_split(about("q", held=("voices", "rooms", "template"), tool=None), "held-out-everything")
-    assert in_split(about("t", held=("template", "tool"), audio=None), "held-out-everything")
-    assert in_split(known, "train") and not in_split(everything, "train")
-    assert in_split(known, "all") and in_split(everything, "all")
+        assert splits(about("r", held=(axis,)), axis) and not splits(about("r", held=rest), axis)
+        assert not splits(about("r", held=rest), "held-out-everything")
+    assert splits(about("q", held=("voices", "rooms", "template"), tool=None), "held-out-everything")
+    assert splits(about("t", held=("template", "tool"), audio=None), "held-out-everything")
+    assert splits(known, "train") and not splits(everything, "train")
+    assert splits(known, "all") and splits(everything, "all")
 
 
 def test_a_limit_keeps_whole_pairs_and_draws_by_the_seed() -> None:

@@ -108,6 +108,7 @@ def test_what_is_known_is_of_the_utterance_that_shares_most_with_the_trigger() -
 
 
 def test_words_alone_are_decided_by_what_they_ask(tmp_path: Path) -> None:
+    (tmp_path / "set.json").write_text("{}")
     sessions = Sessions(tmp_path, "wearer", EvidenceCache(tmp_path))
     (act,) = by_words("Please unlock the front door.", sessions).acts
     assert (act.output, act.spans) == (CALL, ())
@@ -134,6 +135,7 @@ def test_always_tool_acts_on_every_trigger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[dict[str, Any]], outputs: list[str] | None
 ) -> None:
     monkeypatch.setattr(Sessions, "events", lambda self, item, forced: said)
+    (tmp_path / "set.json").write_text("{}")
     found = AlwaysTool(Sessions(tmp_path, "wearer", EvidenceCache(tmp_path))).decide(item())
     row = score(item(), found, {})
     assert not row["mute"] and (outputs is None or [act.output for act in found.acts] == outputs)

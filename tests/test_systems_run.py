@@ -480,6 +480,7 @@ def test_bad_input_is_one_line_and_exit_2(
         folder.mkdir()
         lines = ["{}"] if rows is None else [json.dumps(item.row()) for item in rows]
         (folder / "items.jsonl").write_text("\n".join(lines) + "\n")
+        (folder / "set.json").write_text("{}")
         (folder / "manifest.jsonl").write_text((tiny / "manifest.jsonl").read_text() if manifest is None else manifest)
         return folder
 

@@ -17,6 +17,7 @@ from voxgate.bench.items import Item
 from voxgate.bench.reporting.records import Row, SetFolder, in_turns
 from voxgate.device.arrays import built_in_arrays
 from voxgate.device.errors import InputError
+from voxgate.models.runtime import sha256_of
 
 MOST_EMBEDDED = 48
 LONGEST_SECONDS = 30.0
@@ -50,7 +51,7 @@ def sounds(kind: str, rows: Sequence[Row], folder: SetFolder, out: Path, most: i
             raise InputError(
                 f"{path}: missing, so item {item.id} has no sound; build the set again or use --audio none"
             )
-        found[item.id] = _embedded(path, item, out) if item.id in inside else _linked(path, out)
+        found[item.id] = _embedded(path, item, out, folder) if item.id in inside else _linked(path, out)
     return found
 
 
@@ -62,7 +63,10 @@ def _linked(path: Path, out: Path) -> Sound:
     return {"src": urllib.parse.quote(Path(relative).as_posix()), "note": ""}
 
 
-def _embedded(path: Path, item: Item, out: Path) -> Sound:
+def _embedded(path: Path, item: Item, out: Path, folder: SetFolder) -> Sound:
+    # What is linked can change after the page is made, and a large set takes minutes to read: that is for `bench check`.
+    if item.audio in folder.sounds and folder.sounds[item.audio] != sha256_of(path):
+        raise InputError(f"{path}: not the sound that the set's manifest tells of; build the set again")
     try:
         samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
     except (OSError, RuntimeError) as error:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from voxgate.bench.reporting.published import published_lines
+from voxgate.bench.reporting.shape import at
 from voxgate.bench.reporting.tables import EMPTY, Cell, Line, Table, change_cell, percent, share_cell
-from voxgate.bench.reporting.views import View, Views, at, cell_at, figure_at, with_group
+from voxgate.bench.reporting.views import View, Views, cell_at, figure_at, with_group
 from voxgate.bench.systems.figures import MEASURED, VOICE_PAIRS
 from voxgate.bench.systems.figures import PARTS as CUES
 

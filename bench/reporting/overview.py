@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from voxgate.bench.reporting.cells import cells_of, plain_cells
 from voxgate.bench.reporting.published import published, published_lines
 from voxgate.bench.reporting.records import Row
+from voxgate.bench.reporting.shape import at
 from voxgate.bench.reporting.tables import EMPTY, Cell, Line, Table, percent, share_cell
-from voxgate.bench.reporting.views import View, Views, at, figure_at
+from voxgate.bench.reporting.views import View, Views, figure_at
 from voxgate.bench.systems.figures import AXES, Figure, axes_of, share
 
 CONDITION = AXES.index("condition")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxgate.bench.items import Item, read_items
-from voxgate.bench.systems.figures import by_array, figures
+from voxgate.bench.items import Item, read_items, read_manifest, text_lines
+from voxgate.bench.reporting.shape import at, figures_fault
+from voxgate.bench.systems.figures import asked, by_array, figures
 from voxgate.device.errors import InputError
 from voxgate.models.runtime import sha256_of
 
@@ -54,6 +54,8 @@ class SetFolder:
     folder: Path
     hash: str
     items: dict[str, Item]
+    sounds: dict[str, str]
+    """Hash of each file, as the manifest has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,40 @@ def read_run(folder: Path) -> Run:
     found = summary.get("figures")
     if not isinstance(found, dict) or not isinstance(found.get("all"), dict):
         raise InputError(f"{folder}: summary.json has no figures of a set; {AGAIN}")
-    for part in ("all", "arrays"):
-        _check_figures(found.get(part, {}), folder)
-    right = _figure_mean(found["all"], "rates", "action_right")
-    heard = [row for row in rows if row["audio"] is not None] or rows
-    counted = found["all"].get("counts", {}).get("items")
-    if counted != len(rows) or right is None or abs(right - _mean_right(heard)) > 1e-9:
+    wrong = figures_fault(found)
+    if wrong is not None:
+        raise InputError(f"{folder}: summary.json holds {wrong}; {AGAIN}")
+    run = Run(folder, str(names[0]), str(names[1]), settings, summary, rows)
+    if not _of_these(run):
         raise InputError(f"{folder}: summary.json is not that of predictions.jsonl; {AGAIN}")
-    return Run(folder, str(names[0]), str(names[1]), settings, summary, rows)
+    return run
+
+
+def _of_these(run: Run) -> bool:
+    """Whether the main figures are those of the predictions."""
+    whole = run.summary["figures"]["all"]
+    if at(whole, "counts", "items") != len(run.rows) or at(whole, "rates", "action_right") is None:
+        return False
+    apart = by_array(run.rows)
+    arrays = run.summary["figures"].get("arrays", {})
+    blocks = [(whole, run.rows), *((arrays[name], apart[name]) for name in arrays if arrays.keys() == apart.keys())]
+    return all(_same_means(block.get("rates", {}), rows) for block, rows in blocks)
+
+
+def _same_means(told: dict[str, Any], rows: Sequence[Row]) -> bool:
+    heard = [row for row in rows if row["audio"] is not None] or rows
+    means = {
+        name: sum(float(value(row)) for row in chosen) / len(chosen)
+        for name, (chosen, value) in asked(heard).items()
+        if chosen
+    }
+    if "tool_recall" in means and "mute_right" in means:
+        means["balanced"] = (means["tool_recall"] + means["mute_right"]) / 2
+    for name, figure in told.items():
+        mean = figure["mean"] if isinstance(figure, dict) else figure
+        if name not in means or abs(mean - means[name]) > 1e-9:
+            return False
+    return True
 
 
 def always_mute(run: Run, seed: int) -> Run:
@@ -144,11 +172,16 @@ def _muted(row: Row) -> Row:
 def read_set(folder: Path, runs: Sequence[Run]) -> SetFolder:
     """Raises InputError for a folder that is no set, or not the one that a record was made on."""
     items = {item.id: item for item in read_items(folder)}
+    try:
+        rows = read_manifest(folder)
+    except FileNotFoundError:
+        rows = []
+    hashes = {str(row.get("audio")): str(row["file_sha256"]) for row in rows if "file_sha256" in row}
     hashed = sha256_of(folder / "items.jsonl")
     mine = [run for run in runs if run.set_hash == hashed]
     if not mine:
         raise InputError(f"{folder}: none of the records was made on this set; give the one that they name")
-    return SetFolder(folder, hashed, items)
+    return SetFolder(folder, hashed, items, hashes)
 
 
 def differences(runs: Sequence[Run]) -> list[str]:
@@ -179,10 +212,10 @@ def in_turns(rows: Sequence[Row], most: int) -> list[Row]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the folder of a finished run") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: no JSON ({error}); {AGAIN}") from error
     if not isinstance(value, dict):
         raise InputError(f"{path}: no JSON object; {AGAIN}")
@@ -191,7 +224,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _rows(path: Path) -> list[Row]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = text_lines(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give the folder of a finished run") from error
     rows: list[Row] = []
@@ -200,7 +233,7 @@ def _rows(path: Path) -> list[Row]:
         try:
             row = json.loads(line, parse_constant=_refuse)
             fault = _fault(row)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             fault = str(error)
         if fault is None and row["id"] in seen:
             fault = f"{row['id']} a second time"
@@ -234,30 +267,3 @@ def _fault(row: Any) -> str | None:
     if not all(isinstance(act, dict) and isinstance(act.get("output"), str) for act in row["acts"]):
         return "acts: wrong form"
     return None
-
-
-def _check_figures(value: Any, folder: Path) -> None:
-    """Whatever looks like a share must be one: `mean`, `low`, `high` finite, `count` positive."""
-    if isinstance(value, list):
-        for each in value:
-            _check_figures(each, folder)
-    if not isinstance(value, dict):
-        return
-    if "mean" in value and "count" in value:
-        numbers = [value.get(name) for name in ("mean", "low", "high", "count")]
-        if not all(isinstance(each, int | float) and math.isfinite(each) for each in numbers):
-            raise InputError(f"{folder}: summary.json holds a figure without its interval or count; {AGAIN}")
-        return
-    for each in value.values():
-        _check_figures(each, folder)
-
-
-def _figure_mean(block: dict[str, Any], *path: str) -> float | None:
-    value: Any = block
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value["mean"] if isinstance(value, dict) and "mean" in value else None
-
-
-def _mean_right(rows: Sequence[Row]) -> float:
-    return sum(bool(row["action_right"]) for row in rows) / len(rows)

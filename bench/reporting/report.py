@@ -57,8 +57,9 @@ def report(
         raise InputError(f"--audio {audio}: there are {', '.join(KINDS)}")
     if len({record.resolve() for record in records}) < len(records):
         raise InputError("a record was given twice; give each once")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: a file; give a folder as --out")
+    there = next((place for place in (out, *out.resolve().parents) if place.exists()), out)
+    if there.exists() and not there.is_dir():
+        raise InputError(f"{there}: a file; give a folder as --out")
     runs = [read_run(record) for record in records]
     listed = _listed(runs)
     played = _sounds(listed, sets, out, audio)

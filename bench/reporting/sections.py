@@ -7,8 +7,9 @@ from typing import Any
 
 from voxgate.bench.reporting.published import published_lines
 from voxgate.bench.reporting.records import Row
+from voxgate.bench.reporting.shape import at
 from voxgate.bench.reporting.tables import EMPTY, Cell, Line, Table, percent, share_cell
-from voxgate.bench.reporting.views import Views, at, cell_at, figure_at, with_group
+from voxgate.bench.reporting.views import Views, cell_at, figure_at, with_group
 from voxgate.bench.systems.figures import share
 
 LABELS = ("assistant", "bystander", "both", "neither")

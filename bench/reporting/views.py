@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxgate.bench.reporting.records import Row, Run
+from voxgate.bench.reporting.shape import at
 from voxgate.bench.reporting.tables import Cell, share_cell
 
 
@@ -71,13 +72,6 @@ def labels(runs: Sequence[Run]) -> list[str]:
         f"{name} [{run.folder.name}]" if keys.count(key) > 1 else name
         for key, name, run in zip(keys, names, runs, strict=True)
     ]
-
-
-def at(block: Any, *path: str) -> Any:
-    """What stands there in a block of figures; None where nothing does."""
-    for name in path:
-        block = block.get(name) if isinstance(block, Mapping) else None
-    return block
 
 
 def figure_at(block: Any, *path: str) -> Mapping[str, Any] | None:

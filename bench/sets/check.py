@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxgate.bench.items import Item, read_items
+from voxgate.bench.items import Item, is_number, read_items, read_manifest, set_facts
 from voxgate.bench.record import Progress
 from voxgate.bench.sets.edges import FEATURES, Told, edge_features, told_by_edges
 from voxgate.bench.sets.render import HIGHEST_PEAK, LEVEL_DBFS, pcm_hash
 from voxgate.bench.sets.rooms import profile
 from voxgate.device.errors import InputError
+from voxgate.models.runtime import sha256_of
 from voxgate.models.settings import RATE
 
 LONGEST_ZEROS = 8
 """Samples of exact zero in a row on one channel: more is no noise."""
+NO_SOUND, EMPTY, OUTSIDE = "no sound file", "no sample", "not inside its file"
+"""Faults after which nothing more can be asked of a file."""
+TEXTS, NUMBERS = (
+    ("id", "array", "audio", "sha256", "file_sha256"),
+    ("tail_end", "peak", "gap", "level_dbfs", "noise_dbfs"),
+)
+"""What the checks read of a segment, beside `boundary` and `overlaps`."""
+MOST = 1000.0
+"""No time, level or peak of a segment is as large."""
 LOUDNESS_DB, OVERLAP_DB, TAIL_DB, GAP_DB = 1.2, 4.5, 6.0, 10.0
 Row = Mapping[str, Any]
 Samples = NDArray[np.int16]
@@ -48,13 +57,15 @@ def file_faults(content: bytes, rows: Sequence[Row]) -> list[str]:
     try:
         told = soundfile.info(io.BytesIO(content))
     except (soundfile.LibsndfileError, RuntimeError) as error:
-        return [f"no sound file ({error})"]
+        return [f"{NO_SOUND} ({error})"]
     if (told.format, told.subtype, told.samplerate, told.channels) != ("WAV", "PCM_16", RATE, array.channels):
         return [f"{told.format} {told.subtype}, {told.samplerate} Hz, {told.channels} channels"]
     found = []
     if hashlib.sha256(content).hexdigest() != rows[0]["file_sha256"]:
         found.append("another hash than when it was made")
     pcm = read_pcm(content)
+    if not len(pcm):
+        return [*found, f"{EMPTY} in it"]
     if int(np.abs(pcm.astype(np.int32)).max()) > HIGHEST_PEAK * 32768:
         found.append("clipped, or all but")
     zeros = max(_longest_run(channel == 0) for channel in pcm.T)
@@ -74,7 +85,7 @@ def _segment_faults(
 ) -> list[str]:
     start, end = (round(side * RATE) for side in row["boundary"])
     if not 0 < start < end < len(pcm) or row["tail_end"] * RATE > len(pcm):
-        return ["not inside its file"]
+        return [OUTSIDE]
     found = []
     piece = pcm[start:end]
     if pcm_hash(piece) != row["sha256"]:
@@ -128,6 +139,8 @@ def item_faults(item: Item, segments: Mapping[str, Row]) -> list[str]:
         found.append("its segments are of another file")
     if item.trigger not in [(placed.t0, placed.t1) for placed in item.segments]:
         found.append("its trigger is none of its segments")
+    if item.family == "cue" and item.variant in ("eight", "six") and not is_number(item.facts.get("gap_ms")):
+        found.append("says no gap_ms")
     return found
 
 
@@ -136,24 +149,29 @@ def check_set(folder: Path) -> dict[str, Any]:
 
     Raises InputError for a folder that is no set.
     """
-    items = list(read_items(folder))
+    items, told = list(read_items(folder)), set_facts(folder)
     rows = _manifest(folder)
     segments = {str(row["id"]): row for row in rows}
     files = by_file(rows)
     faults = [f"{item.id}: {fault}" for item in items for fault in item_faults(item, segments)]
     named = {item.audio for item in items if item.audio} | {clip for item in items for clip in item.enrolment}
     faults += [f"{name}: not in the manifest" for name in sorted(named - files.keys())]
+    faults += [
+        f"{name}.jsonl: another hash than when it was made"
+        for name in ("items", "manifest")
+        if told.get(f"{name}_sha256", sha256_of(folder / f"{name}.jsonl")) != sha256_of(folder / f"{name}.jsonl")
+    ]
     progress = Progress("checked", len(files))
     features: dict[str, NDArray[np.float64]] = {}
     for name, parts in files.items():
         try:
             content = (folder / name).read_bytes()
-        except OSError as error:
-            faults.append(f"{name}: cannot be read ({error.strerror})")
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            faults.append(f"{name}: cannot be read ({getattr(error, 'strerror', error)})")
         else:
             found = file_faults(content, parts)
             faults += [f"{name}: {fault}" for fault in found]
-            if not any("format" in fault or "channels" in fault or "sound file" in fault for fault in found):
+            if not any(bad in fault for fault in found for bad in (" Hz, ", NO_SOUND, EMPTY, OUTSIDE)):
                 features |= {str(row["id"]): edge_features(read_pcm(content), row) for row in parts}
         progress.step()
     edges = {name: told for name, told in edges_of(items, features).items()}
@@ -182,6 +200,7 @@ def edges_of(items: Sequence[Item], features: Mapping[str, NDArray[np.float64]])
     out = {}
     for name, (belongs, label, segment, with_gap) in groups.items():
         chosen = [item for item in items if belongs(item) and item.audio and segment(item) in features]
+        chosen = [item for item in chosen if not with_gap or is_number(item.facts.get("gap_ms"))]
         values = [
             np.append(features[segment(item)], item.facts["gap_ms"]) if with_gap else features[segment(item)]
             for item in chosen
@@ -217,8 +236,31 @@ def _trigger(item: Item) -> str:
 
 
 def _manifest(folder: Path) -> list[Row]:
+    """Raises InputError for a manifest that is missing, damaged or without what the checks read."""
     path = folder / "manifest.jsonl"
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a manifest ({error}); build the set again") from error
+        rows = read_manifest(folder)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: missing; build the set again") from error
+    for number, row in enumerate(rows, 1):
+        wrong = _wrong(row)
+        if wrong is not None:
+            raise InputError(f"{path}, line {number}: {wrong} is missing or of another type; build the set again")
+        profile(row["array"])
+    return [*rows]
+
+
+def _wrong(row: Row) -> str | None:
+    """The field of a segment that is not what the checks read."""
+    sides = row.get("boundary")
+    if not isinstance(sides, list) or len(sides) != 2 or not all(map(_fits, sides)):
+        return "boundary"
+    if not isinstance(row.get("overlaps"), bool):
+        return "overlaps"
+    texts = [name for name in TEXTS if not isinstance(row.get(name), str)]
+    return next(iter([*texts, *(name for name in NUMBERS if not _fits(row.get(name)))]), None)
+
+
+def _fits(value: Any) -> bool:
+    """Whether it is a number of seconds, decibels or full scale that can be reckoned with."""
+    return is_number(value) and abs(value) < MOST

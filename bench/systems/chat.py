@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from voxgate.bench.systems.outcome import clean
 from voxgate.device.errors import InputError
 from voxgate.models.evidence import Floats
 from voxgate.models.settings import RATE
@@ -35,7 +36,7 @@ TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 HOPELESS = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
 LONGEST_REPLY_BYTES = 4_000_000
 LONGEST_WAIT_SECONDS = 60.0
-UNREACHABLE = "unreachable"
+TIMEOUT, UNREACHABLE, BAD_REPLY = "timeout", "unreachable", "bad_reply"
 
 Message = dict[str, Any]
 
@@ -65,12 +66,17 @@ class Endpoint:
         """Raises InputError for an address that is none. The key comes from the environment and goes nowhere else."""
         import httpx  # only who asks for an endpoint needs it
 
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise InputError(
-                f"{parts._replace(netloc=parts.hostname or '').geturl()}: not the address of an endpoint: give "
-                f"http(s)://HOST/PATH, and a key by {KEY_VARIABLE}"
-            )
+        remedy = f"not the address of an endpoint: give http(s)://HOST/PATH, and a key by {KEY_VARIABLE}"
+        try:
+            parts = urlsplit(base_url)
+            httpx.URL(base_url)
+            whole = parts.port is None or parts.port > 0
+        except (ValueError, httpx.InvalidURL) as error:  # which may tell what is secret in it
+            raise InputError(f"openai:{base_url.rpartition('@')[2].partition('?')[0]}: {remedy}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or not whole:
+            raise InputError(f"{parts._replace(netloc=parts.hostname or '').geturl()}: {remedy}")
+        if not parts.hostname.strip("."):
+            raise InputError(f"{base_url}: {remedy}")
         self.base_url, self.model = base_url.rstrip("/"), model
         self._timeout_seconds, self._attempts = timeout_seconds, attempts
         self._first_wait_seconds, self._sleep = first_wait_seconds, sleep
@@ -80,6 +86,12 @@ class Endpoint:
             self._client = httpx.Client(headers=headers, timeout=timeout_seconds)
         except UnicodeEncodeError as error:
             raise InputError(f"{KEY_VARIABLE}: holds characters that no key has; set it again") from error
+        except (
+            ImportError,
+            ValueError,
+            httpx.InvalidURL,
+        ) as error:  # a SOCKS proxy without its package, or none at all
+            raise InputError(f"no connection by the proxy of the environment ({error}); unset ALL_PROXY") from error
 
     def __enter__(self) -> Self:
         return self
@@ -123,10 +135,10 @@ class Endpoint:
                     if len(body) > LONGEST_REPLY_BYTES:
                         return _Answer(response.status_code)  # no body: no chat completion
                     if time.monotonic() > deadline:  # httpx only bounds the wait for the next byte
-                        return _Answer(error="timeout")
+                        return _Answer(error=TIMEOUT)
                 return _Answer(response.status_code, body, _seconds(response.headers.get("retry-after")))
         except httpx.TimeoutException:
-            return _Answer(error="timeout")
+            return _Answer(error=TIMEOUT)
         except (httpx.TransportError, httpx.DecodingError):
             return _Answer(error=UNREACHABLE)
 
@@ -143,7 +155,7 @@ class _Answer:
 
 def unanswered(error: str | None) -> bool:
     """Whether an error is one of no answer, which another time may bring."""
-    return error in {"timeout", UNREACHABLE, *(f"http_{status}" for status in TRY_AGAIN)}
+    return error in {TIMEOUT, UNREACHABLE, *(f"http_{status}" for status in TRY_AGAIN)}
 
 
 def _seconds(told: str | None) -> float:
@@ -167,10 +179,10 @@ def _read(body: bytes) -> Reply:
             text = "".join(part["text"] for part in text if part["type"] == "text")
         written = "".join(_written(call) for call in calls)
         if not isinstance(text, str) and not (text is None and written):
-            return Reply(error="bad_reply")
+            return Reply(error=BAD_REPLY)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return Reply(error="bad_reply")
-    return Reply((text or "") + written, cut=finish == "length")
+        return Reply(error=BAD_REPLY)
+    return Reply(clean((text or "") + written), cut=finish == "length")
 
 
 def _written(call: dict[str, Any]) -> str:

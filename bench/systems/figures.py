@@ -100,29 +100,37 @@ def share(rows: Iterable[Row], value: Callable[[Row], float | bool], seed: int) 
 
 def rates(rows: Sequence[Row], seed: int) -> Figure:
     """What is right and wrong of any items, each over those that it can be asked of."""
+    found: Figure = {}
+    for name, (chosen, value) in asked(rows).items():
+        figure = share(chosen, value, seed)
+        if figure is not None:
+            found[name] = figure
+    if "tool_recall" in found and "mute_right" in found:
+        found["balanced"] = (found["tool_recall"]["mean"] + found["mute_right"]["mean"]) / 2
+    return found
+
+
+def asked(rows: Sequence[Row]) -> dict[str, tuple[Sequence[Row], Callable[[Row], float | bool]]]:
+    """The shares of `rates`: the items that each is asked of, and its value of one item."""
     tools = [row for row in rows if row["target_kind"] == "tool"]
     mutes = [row for row in rows if row["target_kind"] == "mute"]
     answers = [row for row in rows if row["target_kind"] == "answer"]
     named = [row for row in tools if row["params_right"]]
-    recall, muted = share(tools, lambda row: row["tool_right"], seed), share(mutes, lambda row: row["mute"], seed)
-    found: Figure = {
-        "action_right": share(rows, lambda row: row["action_right"], seed),
-        "tool_recall": recall,
-        "mute_rate": share(rows, lambda row: row["mute"], seed),
-        "mute_right": muted,
-        "answer_recall": share(answers, lambda row: row["action_right"], seed),
-        "exact_call": share(tools, lambda row: row["exact"], seed),
-        "arguments": share(named, _arguments, seed),
-        "false_execution": share(rows, lambda row: row["false_execution"], seed),
-        "false_tool": share(mutes, lambda row: row["tool_acted"], seed),
-        "false_rejection": share([*tools, *answers], lambda row: row["false_rejection"], seed),
-        "wrong_act": share([*tools, *answers], lambda row: row["wrong_act"], seed),
-        "errors": share(rows, lambda row: row["error"] is not None, seed),
+    wants = [*tools, *answers]
+    return {
+        "action_right": (rows, itemgetter("action_right")),
+        "tool_recall": (tools, itemgetter("tool_right")),
+        "mute_rate": (rows, itemgetter("mute")),
+        "mute_right": (mutes, itemgetter("mute")),
+        "answer_recall": (answers, itemgetter("action_right")),
+        "exact_call": (tools, itemgetter("exact")),
+        "arguments": (named, _arguments),
+        "false_execution": (rows, itemgetter("false_execution")),
+        "false_tool": (mutes, itemgetter("tool_acted")),
+        "false_rejection": (wants, itemgetter("false_rejection")),
+        "wrong_act": (wants, itemgetter("wrong_act")),
+        "errors": (rows, lambda row: row["error"] is not None),
     }
-    found = {name: figure for name, figure in found.items() if figure is not None}
-    if recall is not None and muted is not None:
-        found["balanced"] = (recall["mean"] + muted["mean"]) / 2
-    return found
 
 
 def _arguments(row: Row) -> float:

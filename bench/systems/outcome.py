@@ -12,6 +12,11 @@ from voxgate.models.tools.grammar import render
 Span = tuple[float, float]
 
 
+def clean(text: str) -> str:
+    """What a model wrote, as text that UTF-8 has: half a surrogate pair, which JSON can bring, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """One final act. `spans`: times of its words in the item, seconds; none where a system does not know them."""

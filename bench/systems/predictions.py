@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from voxgate.bench.items import Item
-from voxgate.bench.systems.outcome import Outcome
+from voxgate.bench.items import Item, text_lines
+from voxgate.bench.systems.outcome import Outcome, clean
 from voxgate.bench.systems.raw import read_raw, reading_rules
 from voxgate.device.errors import InputError
 from voxgate.models.runtime import sha256_of
@@ -44,7 +44,7 @@ class Predictions:
 
 def _read(path: Path) -> dict[str, str | None]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = text_lines(path, "utf-8-sig")  # editors of some systems begin a file with a mark
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"{path}: predictions cannot be read ({reason}); check the name") from error
@@ -61,5 +61,5 @@ def _read(path: Path) -> dict[str, str | None]:
             raise InputError(f"{path}, line {number}: id is a string, raw a string or null; correct it")
         if identity in found:
             raise InputError(f"{path}, line {number}: {identity} a second time; give one output an item")
-        found[identity] = raw
+        found[identity] = None if raw is None else clean(raw)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxgate.bench.items import Item, read_items
+from voxgate.bench.items import ALL, SPLITS, Item, in_split, read_items, read_manifest, set_facts
 from voxgate.bench.record import Progress, Record
 from voxgate.bench.systems.baselines import (
     AlwaysMute,
@@ -23,7 +22,7 @@ from voxgate.bench.systems.baselines import (
     WordsOnly,
 )
 from voxgate.bench.systems.cache import EvidenceCache
-from voxgate.bench.systems.chat import Endpoint, unanswered
+from voxgate.bench.systems.chat import BAD_REPLY, Endpoint, unanswered
 from voxgate.bench.systems.extraction import extract
 from voxgate.bench.systems.figures import figures
 from voxgate.bench.systems.gate import Gate
@@ -43,9 +42,6 @@ NAMES = (
 GATES, MUTES = ("voxgate", "voxgate-fp32"), "always-mute"
 CUES = {"loudness": "level_dbfs", "level-spread": "spread_db"}
 FORMS = (*NAMES, "file:PREDICTIONS", "openai:BASE_URL:MODEL")
-ALL, TRAINING, EVERYTHING = "all", "train", "held-out-everything"
-AXES = ("voices", "rooms", "template", "tool", "item")
-SPLITS = (ALL, TRAINING, EVERYTHING, *AXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +69,25 @@ def run(folder: Path, out: Path | None, options: Options) -> tuple[dict[str, Any
     """Decide, score and sum up; goes on where it stopped. Returns the summary and the record's folder. Raises InputError."""
     _check(options)
     items = list(read_items(folder))
+    facts = set_facts(folder)
     chosen = limited(chosen_of(items, options.split, folder), options.limit, options.seed)
-    voices = _voices(folder)
+    voices, manifest = _voices(folder), folder / "manifest.jsonl"
     sessions = Sessions(
         folder, options.mode, EvidenceCache(options.cache), float_speaker=options.system == "voxgate-fp32"
     )
     out = out or Path("runs") / folder.resolve().name / _slug(options)
-    if (out / "items.jsonl").exists():
-        raise InputError(f"{out}: holds a set, and no record may be written into one; give another --out")
+    for place in (out, *out.resolve().parents):
+        if (place / "items.jsonl").exists():
+            raise InputError(f"{place}: holds a set, and no record may be written into one; give another --out")
+    if options.cache.exists() and not options.cache.is_dir():
+        raise InputError(f"{options.cache}: a file; give a folder as --cache")
     settings: dict[str, Any] = {
         "benchmark": "systems",
-        "set": {"items": sha256_of(folder / "items.jsonl"), "name": folder.resolve().name},
+        "set": {
+            "items": sha256_of(folder / "items.jsonl"),
+            "manifest": sha256_of(manifest) if manifest.is_file() else None,
+            "name": folder.resolve().name,
+        },
         "rules": RULES,
         **{name: getattr(options, name) for name in ("system", "mode", "split", "seed", "limit", "strategy")},
     }
@@ -100,8 +104,8 @@ def run(folder: Path, out: Path | None, options: Options) -> tuple[dict[str, Any
         else:
             system = make_system(options, sessions, items, chosen, stack)
             record = stack.enter_context(Record(out, settings | {"facts": system.facts}))
-        if (folder / "manifest.jsonl").is_file():
-            record.segments_of(folder / "manifest.jsonl")
+        if manifest.is_file():
+            record.segments_of(manifest)
         if options.system.startswith("openai:"):
             record.forget(lambda row: unanswered(row["error"]))  # they are asked again
         if options.system in NAMES and options.system != MUTES:
@@ -114,10 +118,11 @@ def run(folder: Path, out: Path | None, options: Options) -> tuple[dict[str, Any
             progress.step()
         ids = {item.id for item in chosen}
         rows = [row for row in record.predictions if row["id"] in ids]
+        _say_what_is_lost(rows)
         summary = record.summary(
             figures(rows, options.seed),
             system=system.facts,
-            set_facts=_set_facts(folder),
+            set_facts=facts,
             note="failures execute nothing: they are scored as mutes, and counted as errors beside it",
         )
     return summary, out
@@ -135,8 +140,8 @@ def make_system(
     if options.system in CUES:
         fit_on, source = sessions, items
         if options.fit_on is not None:
-            fit_on = Sessions(options.fit_on, options.mode, sessions.cache)
             source = list(read_items(options.fit_on))
+            fit_on = Sessions(options.fit_on, options.mode, sessions.cache)
         arrays = sorted({item.array for item in chosen if item.audio is not None})
         return OneCue(sessions, fit(CUES[options.system], fit_on, source, arrays, options.seed))
     if options.system in GATES:
@@ -152,9 +157,10 @@ def make_system(
 
 def _endpoint(rest: str, options: Options, sessions: Sessions, stack: ExitStack) -> System:
     found = re.fullmatch(r"(https?://(?:[^/@]*@)?(?:\[[^\]/]*\]|[^/:@]+)(?::\d+)?(?:/[^:]*)?):(.+)", rest)
-    if found is None or found[2].isdecimal():  # a port is no model
+    if found is None or re.fullmatch(r"\d+(/.*)?", found[2]):  # a port, or that and a path, is no model
         raise InputError(
-            f"openai:{rest}: give openai:BASE_URL:MODEL, such as openai:http://localhost:8000/v1:my-audio-model"
+            f"openai:{rest.rpartition('@')[2]}: name the model: give openai:BASE_URL:MODEL, such as "
+            "openai:http://localhost:8000/v1:my-audio-model"
         )
     endpoint = Endpoint(found[1], found[2], timeout_seconds=options.timeout_seconds)
     return ChatSystem(stack.enter_context(endpoint), sessions, options.strategy)
@@ -183,23 +189,10 @@ def _check(options: Options) -> None:
 
 def chosen_of(items: Sequence[Item], split: str, folder: Path) -> list[Item]:
     """The items of a split. Raises InputError where it has none."""
-    chosen = [item for item in items if in_split(item, split)]
+    chosen = [item for item in items if in_split(item.held, item.audio is not None, item.tool, split)]
     if not chosen:
         raise InputError(f"{folder}: no items in split {split}; give another --split, or build them")
     return chosen
-
-
-def in_split(item: Item, split: str) -> bool:
-    """`train`: nothing is held out. `held-out-everything`: all that the item has: voices and room of a sound, wording, and tool
-    where one is asked for. An axis: new on it, whatever else."""
-    if split == ALL:
-        return True
-    if split == TRAINING:
-        return not item.held
-    if split != EVERYTHING:
-        return split in item.held
-    axes = {"template"} | ({"voices", "rooms"} if item.audio is not None else set())
-    return axes | ({"tool"} if item.tool is not None else set()) <= set(item.held)
 
 
 def limited(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
@@ -223,22 +216,22 @@ def limited(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
 
 def _voices(folder: Path) -> dict[str, str]:
     """Segment -> voice, as the set's manifest says. Raises InputError for a damaged one."""
-    path = folder / "manifest.jsonl"
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return {str(row["id"]): str(row["voice"]) for row in rows}
-    except FileNotFoundError:
-        print(f"voxgate: {path}: missing, so each segment counts as a voice of its own", file=sys.stderr)
+        return {row["id"]: row["voice"] for row in read_manifest(folder)}
+    except FileNotFoundError as error:
+        print(f"voxgate: {error.filename}: missing, so each segment counts as a voice of its own", file=sys.stderr)
         return {}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a manifest ({error}); build the set again") from error
 
 
-def _set_facts(folder: Path) -> Any:
-    try:
-        return json.loads((folder / "set.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+def _say_what_is_lost(rows: Sequence[dict[str, Any]]) -> None:
+    lost, odd = sum(unanswered(row["error"]) for row in rows), sum(row["error"] == BAD_REPLY for row in rows)
+    if lost:
+        print(f"voxgate: {lost} of {len(rows)} items without an answer; run again", file=sys.stderr)
+    if odd:
+        print(
+            f"voxgate: {odd} of {len(rows)} items without an answer that is a chat completion; check the address",
+            file=sys.stderr,
+        )
 
 
 def _slug(options: Options) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from voxgate.bench.items import Item
+from voxgate.bench.items import Item, inside, read_manifest, tools_file
 from voxgate.bench.systems.cache import EvidenceCache, fingerprint, hash_of_file
 from voxgate.calib.clips import read_clip
 from voxgate.calib.enrol import EnrolmentRefused, enrol
@@ -30,7 +29,7 @@ from voxgate.models.runtime import FLOAT_GRAPH, ModelFolder
 from voxgate.models.session import Session
 from voxgate.models.settings import GateSettings
 from voxgate.models.speaker import SPEAKER_FOLDER
-from voxgate.models.tools.schema import DEFAULT_TOOLS, ToolSet, load_tools
+from voxgate.models.tools.schema import ToolSet, load_tools
 from voxgate.models.words.bias import enum_words
 from voxgate.models.words.moonshine import MoonshineRecogniser, available
 from voxgate.models.words.pattern import closed_patterns
@@ -56,6 +55,7 @@ class Sessions:
     tools: ToolSet = field(init=False)
     _tools_file: Path = field(init=False)
     _extractors: Extractors | None = None
+    _hashes: dict[str, str] | None = None
     _profiles: dict[str, WearerProfile | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -93,9 +93,25 @@ class Sessions:
         }
 
     def sound(self, item: Item) -> Path:
-        """The item's recording. Raises InputError when the set lost it."""
+        """The item's recording. Raises InputError when the set lost it, or holds another than its manifest says."""
         assert item.audio is not None
-        return _inside(self.folder, item.audio)
+        return self._file(item.audio)
+
+    def _file(self, name: str) -> Path:
+        path = inside(self.folder, name)
+        if self._hashes is None:
+            try:
+                rows = read_manifest(self.folder)
+            except FileNotFoundError:
+                rows = []
+            self._hashes = {
+                row["audio"]: row["file_sha256"]
+                for row in rows
+                if isinstance(row.get("audio"), str) and isinstance(row.get("file_sha256"), str)
+            }
+        if self._hashes.get(name, hash_of_file(path)) != hash_of_file(path):
+            raise InputError(f"{path}: not the sound that the set's manifest tells of; build the set again")
+        return path
 
     def array(self, item: Item) -> ArrayProfile:
         return load_array(item.array)
@@ -110,7 +126,7 @@ class Sessions:
             return []
         if not item.enrolment:
             raise InputError(f"{self.folder}: item {item.id} has no clips of its wearer: give --mode initiator")
-        return [_inside(self.folder, clip) for clip in item.enrolment]
+        return [self._file(clip) for clip in item.enrolment]
 
     def enrolment(self, item: Item) -> list[str]:
         """Hashes of the clips that the wearer is enrolled with."""
@@ -200,15 +216,6 @@ class Sessions:
             source.close()
 
 
-def tools_file(folder: Path) -> Path:
-    """The tools of a set: the file that its `set.json` names, or the ones that ship. Raises InputError."""
-    try:
-        name = json.loads((folder / "set.json").read_text(encoding="utf-8")).get("tools")
-    except (OSError, ValueError, AttributeError):
-        return DEFAULT_TOOLS
-    return DEFAULT_TOOLS if name is None else _inside(folder, str(name))
-
-
 @functools.cache
 def speaker_facts(in_float: bool) -> dict[str, str]:
     """The speaker network: its folder, and which of its graphs is run."""
@@ -224,15 +231,6 @@ def _in_float(folder: Path) -> Path:
     plain = {name: value for name, value in config.items() if name not in ("graph", "graph_sha256", "int8")}
     (folder / "config.json").write_text(json.dumps(plain), encoding="utf-8")
     return folder
-
-
-def _inside(folder: Path, name: str) -> Path:
-    path = folder / name
-    if os.path.isabs(name) or os.path.normpath(name).startswith(".."):  # links inside a set are its owner's affair
-        raise InputError(f"{folder}: {name} lies outside the set; build the set again")
-    if not path.is_file():
-        raise InputError(f"{path}: missing from the set; build the set again")
-    return path
 
 
 def _packed(profile: WearerProfile) -> tuple[dict[str, Any], dict[str, Any]]:

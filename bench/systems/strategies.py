@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from voxgate.bench.items import Item
 from voxgate.bench.systems.cache import fingerprint, hash_of_code
-from voxgate.bench.systems.chat import UNREACHABLE, Endpoint, Message, Reply, audio_part, text_part
+from voxgate.bench.systems.chat import TIMEOUT, UNREACHABLE, Endpoint, Message, Reply, audio_part, text_part
 from voxgate.bench.systems.evidence import hear, nearness, stretches
 from voxgate.bench.systems.gate import NOT_ENROLLED
 from voxgate.bench.systems.outcome import Outcome, Span
@@ -40,8 +40,8 @@ CHUNK_SECONDS = 2.4
 """Of `shanks`: four blocks of the gate."""
 PAUSE_FRAMES = 9
 """Of `tws`: 0.3 s without speech parts two stretches."""
-MOST_UNREACHABLE = 3
-"""Items in a row without any connection, after which the run stops: it can go on where it stopped."""
+MOST_UNANSWERED = 3
+"""Items in a row without any answer, after which the run stops: it can go on where it stopped."""
 
 
 class ChatSystem:
@@ -78,12 +78,12 @@ class ChatSystem:
             return Outcome(error=NOT_ENROLLED, notes=(str(error),))
 
     def _outcome(self, reply: Reply) -> Outcome:
-        """Raises InputError when nothing has been reached for some items in a row."""
-        self._in_a_row = self._in_a_row + 1 if reply.error == UNREACHABLE else 0
-        if self._in_a_row >= MOST_UNREACHABLE:
+        """Raises InputError when nothing has been answered for some items in a row."""
+        self._in_a_row = self._in_a_row + 1 if _gone(reply.error) else 0
+        if self._in_a_row >= MOST_UNANSWERED:
+            told = "not reached" if reply.error == UNREACHABLE else f"no answer ({reply.error})"
             raise InputError(
-                f"{self._endpoint.base_url}: not reached for {MOST_UNREACHABLE} items in a row; "
-                "start it, and run again to go on"
+                f"{self._endpoint.base_url}: {told} for {MOST_UNANSWERED} items in a row; see to it, and run again to go on"
             )
         if reply.text is None:
             return Outcome(error=reply.error)
@@ -145,6 +145,11 @@ STRATEGIES: dict[str, Callable[[ChatSystem, _Asked], Reply]] = {
     "tws": ChatSystem.tws,
     "shanks": ChatSystem.shanks,
 }
+
+
+def _gone(error: str | None) -> bool:
+    """Whether a server that is down, or too slow for any item, would leave such an error."""
+    return error in (TIMEOUT, UNREACHABLE) or (error or "").startswith("http_5")
 
 
 def in_chunks(mono: Floats) -> list[Floats]:
