@@ -496,7 +496,10 @@ def test_the_program_builds_and_checks(
         assert refused.status == 2 and refused.err.count("\n") == 1, refused.err
     for told, wrong in (
         ("file: is a file; give a new", ("vgbench", "--out", tmp_path / "file", *arguments)),
-        ("glasses-rir as --responses", ("vgbench", "--out", tmp_path / "new", "--responses", tmp_path / "gone")),
+        (
+            "glasses-rir as --responses",
+            ("vgbench", "--out", tmp_path / "new", *arguments[:2], "--responses", tmp_path / "gone"),
+        ),
         ("grid needs --data, the folder", ("grid", "--out", tmp_path / "new")),
     ):
         assert told in voxgate("bench", "build", *wrong).err
