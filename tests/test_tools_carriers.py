@@ -4,6 +4,9 @@ read out, rehearsed or quoted; and questions of any kind. Sentences of this file
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -406,3 +409,21 @@ def test_training_lines_of_the_corpus() -> None:
     assert count["request"] > 1500 and {role: right[role] >= share * count[role] for role, share in least.items()} == {
         role: True for role in least
     }, (right, count)
+
+
+def test_words_ask_for_the_same_whatever_the_order_of_sets() -> None:
+    program = (
+        "from voxgate.bench import corpus; from voxgate.models.tools.schema import load_tools\n"
+        "from voxgate.models.tools.understand import understand\n"
+        "lines = corpus.load(); splits = corpus.splits(lines); tools = load_tools()\n"
+        "texts = [part.text for line in lines if splits.part(line) == 'development' for part in line.utterances]\n"
+        "texts += ['Have I sent three hundred dollars to Nina?', 'Get a note sent to Ana saying hello, please.']\n"
+        "print([understand(text, tools) for text in texts])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(said) == 1

@@ -111,14 +111,18 @@ def reworded(
 def _passive(tokens: list[Token], start: int, end: int, verbs: Set[str]) -> Iterator[list[Token]]:
     for at in range(start + 1, min(end, start + LONGEST_THING + 2)):
         word = tokens[at].norm
-        verb = _stem(word, "ed", verbs) or next(
-            (one for group in lexicon.VERB_GROUPS if lexicon.PARTICIPLES.get(word) in group for one in group & verbs),
-            None,
-        )
+        verb = _stem(word, "ed", verbs) or _verb_of(lexicon.PARTICIPLES.get(word), verbs)
         if verb is not None:
             made = tokens[start].norm in _MAKING
             first = replace(tokens[start] if made else tokens[at], norm=verb)
             yield [*tokens[:start], first, *tokens[start + made : at], *tokens[at + 1 :]]
+
+
+def _verb_of(verb: str | None, verbs: Set[str]) -> str | None:
+    """A verb of the tools that says the same; in a fixed order, since the same words must always ask for the same."""
+    if verb in verbs:
+        return verb
+    return next((one for group in lexicon.VERB_GROUPS if verb in group for one in sorted(group & verbs)), None)
 
 
 def _thing_first(tokens: list[Token], start: int, end: int, verbs: Set[str]) -> Iterator[list[Token]]:
